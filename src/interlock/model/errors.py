@@ -1,0 +1,44 @@
+"""One error root. A message says what was wrong, where, and what to do."""
+
+
+class InterlockError(Exception):
+    """Root of every error this project raises on purpose."""
+
+
+class InvalidValueError(InterlockError, ValueError):
+    """A value a person wrote can not be read: a duration, a period, a key, a time."""
+
+
+class StoreError(InterlockError):
+    """The store could not be read or written."""
+
+
+class CommitRefusedError(StoreError):
+    """A commit that no backend would take: too many writes, a key twice, an item too large."""
+
+
+class UnavailableError(InterlockError):
+    """A service did not answer; the same call may succeed later."""
+
+
+class UnknownPipelineError(InterlockError):
+    """No pipeline of that name; the message carries the nearest names."""
+
+
+class SensorRefusedError(InvalidValueError):
+    """A sensor write that is not stored: reserved key, too large, not an object, NaN."""
+
+
+class JobStartError(InterlockError):
+    """A target refused to start a job.
+
+    `permanent` means that trying again can not help (access denied, no such job).
+    """
+
+    def __init__(self, message: str, *, permanent: bool) -> None:
+        super().__init__(message)
+        self.permanent = permanent
+
+
+class IllegalTransitionError(InterlockError):
+    """A run status change that the table of transitions does not have."""

@@ -1,0 +1,1 @@
+"""What the control functions need of the world, as small Protocols. The docstrings state the obligations."""

@@ -1,0 +1,74 @@
+"""What a job target must be able to do. One module of `interlock.jobs` each."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Protocol
+
+import msgspec
+
+from interlock.model.keys import RunKey
+from interlock.model.run import FailureCategory
+
+
+class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A job to start, with templates already filled in. `run_id` is ours, made and stored before the start."""
+
+    key: RunKey
+    attempt: int
+    run_id: str
+    config: Mapping[str, Any]
+
+
+class JobState(StrEnum):
+    """What a target says of a job."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    TIMED_OUT = "timed-out"
+
+    @property
+    def terminal(self) -> bool:
+        """It will not change any more."""
+        return self is not JobState.RUNNING
+
+
+class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A job's state, and whose fault a failure is."""
+
+    state: JobState
+    category: FailureCategory | None = None
+    error: str = ""
+
+
+class JobStarted(msgspec.Struct, frozen=True, kw_only=True):
+    """The target accepted the job. `status` is given when it is already over (a synchronous call)."""
+
+    job_id: str
+    status: JobStatus | None = None
+
+
+class Recovery(StrEnum):
+    """What can be said of a start whose answer was lost."""
+
+    START_AGAIN = "start-again"
+    UNDECIDABLE = "undecidable"
+
+
+class JobRunner(Protocol):
+    """A target. Called from worker threads; a call may take long and must not hold a lock."""
+
+    def start(self, request: JobRequest) -> JobStarted:
+        """Start the job. Raises JobStartError; any other exception counts as a passing infrastructure error."""
+        ...
+
+    def recover(self, request: JobRequest) -> JobStarted | Recovery:
+        """After a crash between our commit of `run_id` and the target's answer: find the job by `run_id`.
+
+        START_AGAIN when a second start is harmless (the run id is an idempotency key) or the job surely never started.
+        """
+        ...
+
+    def check(self, request: JobRequest, job_id: str) -> JobStatus:
+        """The job's state now."""
+        ...

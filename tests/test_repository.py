@@ -1,0 +1,64 @@
+"""The repository's own promises: the pins are exact and complete, and the clock ban bites."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def canonical(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins() -> dict[str, str]:
+    lines = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
+    pairs = [line.split("==") for line in lines]
+    return {canonical(name): version for name, version in pairs}
+
+
+def test_constraints_are_plain_exact_pins() -> None:
+    for name, version in pins().items():
+        assert re.fullmatch(r"[a-z0-9-]+", name), name
+        assert re.fullmatch(r"[0-9][A-Za-z0-9.]*", version), f"{name}=={version}"
+
+
+def test_every_direct_dependency_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    groups = [project["dependencies"], *project["optional-dependencies"].values()]
+    names = [re.match(r"[A-Za-z0-9._-]+", requirement) for group in groups for requirement in group]
+    assert {canonical(name[0]) for name in names if name} <= pins().keys()
+
+
+SLEEP = "import time\n\ntime.sleep(1)\n"
+NOW = "from datetime import UTC, datetime\n\ndatetime.now(UTC)\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "path", "banned"),
+    [
+        (SLEEP, "src/interlock/control/router.py", True),
+        (NOW, "src/interlock/api/server.py", True),
+        ("from time import time\n\ntime()\n", "src/interlock/decide/sla.py", True),
+        ("import time\n\ntime.time_ns()\n", "src/interlock/embedded/runtime.py", True),
+        ("import datetime as dt\n\ndt.date.today()\n", "tests/decide/test_sla.py", True),
+        (NOW, "src/interlock/embedded/clock.py", False),
+        (SLEEP, "tests/crash/test_kill.py", False),
+        ("import time\n\ntime.monotonic()\n", "src/interlock/embedded/runtime.py", False),
+    ],
+)
+def test_the_clock_is_read_in_one_file_only(source: str, path: str, banned: bool) -> None:
+    ruff = [sys.executable, "-m", "ruff", "check", "--select=TID251", "--no-cache"]
+    answer = subprocess.run(
+        [*ruff, f"--stdin-filename={path}", "-"],
+        input=source,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert answer.returncode == int(banned), answer.stdout + answer.stderr
