@@ -18,12 +18,14 @@ from interlock.model.keys import ID_PATTERN
 
 HOUR: Final = Duration(hours=1)
 
-Id = Annotated[str, Meta(pattern=f"^{ID_PATTERN}$", description="letters, digits, '.', '_', '-'; at most 128")]
-ClockTime = Annotated[str, Meta(pattern=r"^([01]?\d|2[0-3]):[0-5]\d$", description="HH:MM")]
-Deadline = Annotated[
-    str, Meta(pattern=r"^(([01]?\d|2[0-3])?:[0-5]\d)$", description="HH:MM, or :MM for hourly periods")
-]
-Day = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\d$", description="YYYY-MM-DD")]
+# In Python `$` also matches before a final newline, and `\d` every script's digits; editors read these patterns too.
+_END: Final = r"$(?!\n)"
+_HOUR: Final = "([01]?[0-9]|2[0-3])"
+
+Id = Annotated[str, Meta(pattern=f"^{ID_PATTERN}{_END}", description="letters, digits, '.', '_', '-'; at most 128")]
+ClockTime = Annotated[str, Meta(pattern=f"^{_HOUR}:[0-5][0-9]{_END}", description="HH:MM")]
+Deadline = Annotated[str, Meta(pattern=f"^{_HOUR}?:[0-5][0-9]{_END}", description="HH:MM, or :MM for hourly periods")]
+Day = Annotated[str, Meta(pattern=f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}{_END}", description="YYYY-MM-DD")]
 Scalar = str | int | float | bool | None
 
 
@@ -217,7 +219,9 @@ class PostRun(_Config, frozen=True, kw_only=True):
     rules: list[Rule] = []
     drift_field: str = "sensor_count"
     drift_threshold: (
-        Annotated[float, Meta(ge=0)] | Annotated[int, Meta(ge=0)] | Annotated[str, Meta(pattern=r"^\d+(\.\d+)?%$")]
+        Annotated[float, Meta(ge=0)]
+        | Annotated[int, Meta(ge=0)]
+        | Annotated[str, Meta(pattern=rf"^[0-9]+(\.[0-9]+)?%{_END}", description="a percentage such as 2%")]
     ) = 0
     on_drift: Literal["rerun", "alert"] = "rerun"
     sensor_timeout: Duration = Duration(hours=2)

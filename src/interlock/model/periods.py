@@ -50,11 +50,11 @@ class Period(msgspec.Struct, frozen=True, order=True):
     def __str__(self) -> str:
         match self.granularity:
             case Granularity.DAY:
-                return self.at.strftime("%Y-%m-%d")
+                return self.at.date().isoformat()  # strftime would not pad a year before 1000
             case Granularity.HOUR:
-                return self.at.strftime("%Y-%m-%dT%H")
+                return self.at.isoformat(timespec="hours")
             case Granularity.MINUTE:
-                return self.at.strftime("%Y-%m-%dT%H%M")
+                return self.at.isoformat(timespec="minutes").replace(":", "")
 
     @property
     def compact(self) -> str:

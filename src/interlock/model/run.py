@@ -67,7 +67,11 @@ class Word(StrEnum):
 
 
 class Run(_Record, frozen=True, kw_only=True):
-    """The trigger record: one slot, its latest attempt."""
+    """The trigger record: one slot, its latest attempt.
+
+    `refused`: the last call of the target surely started nothing, so it may be called again without looking for a job.
+    `inputs`: digests of the sensors the attempt was decided on; the circuit breaker compares them.
+    """
 
     pipeline: str
     schedule: str
@@ -94,6 +98,8 @@ class Run(_Record, frozen=True, kw_only=True):
     ended_at: datetime | None = None
     first_completed_at: datetime | None = None
     trigger_failures: int = 0
+    refused: bool = False
+    inputs: dict[str, str] = {}
     trigger_payload: dict[str, Any] | None = None
     post_run_sensors: dict[str, Any] | None = None
     message: str = ""
@@ -263,7 +269,7 @@ class Active(_Record, frozen=True, kw_only=True):
     """The wake-up record of an active run (SPEC 5): apart from the run so that wake-ups do not disturb its version."""
 
     attempt: int
-    wake_seq: int = 0
+    wake_seq: int
     token: str | None = None
 
 
@@ -278,11 +284,16 @@ class Marker(_Record, frozen=True, kw_only=True):
 
 
 class Baseline(_Record, frozen=True, kw_only=True):
-    """The post-run sensors as they were when the run completed, by rule key."""
+    """The post-run sensors as they were when the run completed, by rule key.
+
+    `seen`: the last write of each sensor that was considered, so that a redelivered change is not considered twice.
+    """
 
     attempt: int
     at: datetime
+    version: int
     sensors: dict[str, dict[str, Any]] = {}
+    seen: dict[str, datetime] = {}
     verdict: bool | None = None
 
 
@@ -299,8 +310,9 @@ class DryRun(_Record, frozen=True, kw_only=True):
     would_trigger_at: datetime | None = None
     trigger_payload: dict[str, Any] | None = None
     post_run_sensors: dict[str, Any] | None = None
-    reruns: int = 0
-    exhausted: bool = False
+    first_arrival: datetime | None = None
+    seen: dict[str, datetime] = {}
+    used: dict[Source, int] = {}
 
     @property
     def key(self) -> RunKey:

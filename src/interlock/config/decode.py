@@ -1,0 +1,223 @@
+"""A document as a value of the model, or every reason why it is none.
+
+The decoder stops at the first error, and says little. So it is only asked whether all is well, which it almost always
+is; if not, the same types are walked by hand, and everything is reported. The types are the one schema of both: the
+tests hold that the walk finds something exactly when the decoder does.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Final, TypeVar
+
+import msgspec
+from msgspec import inspect
+
+from interlock.config.problems import Finding, Path
+from interlock.config.suggestions import did_you_mean
+from interlock.decide.values import show
+from interlock.model.durations import Duration, format_duration, parse_duration
+from interlock.model.errors import InvalidValueError
+
+# Nobody reads more, and a hostile document may have a hundred thousand.
+MAX_FINDINGS: Final = 200
+_T = TypeVar("_T", bound=msgspec.Struct)
+
+
+def decode(document: object, type_: type[_T]) -> _T | tuple[Finding, ...]:
+    """The value of that type, or everything that is wrong with the document."""
+    try:
+        return msgspec.convert(document, type_, dec_hook=_dec_hook)
+    except msgspec.ValidationError as error:
+        found = tuple(islice(_wrong(document, _type_info(type_), ()), MAX_FINDINGS))
+        # The walk knows every type the model uses; were one added to the model alone, this keeps it from passing.
+        return found or (Finding((), str(error)),)
+
+
+def read_duration(value: object) -> Duration:
+    """A duration as a document may give it."""
+    if isinstance(value, str):
+        return parse_duration(value)
+    hint = f"; write {value}s for seconds" if isinstance(value, int) and not isinstance(value, bool) else ""
+    raise InvalidValueError(f"{show(value)} is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H{hint}")
+
+
+def encode_duration(value: object) -> str:
+    """The reverse, for those who write configs."""
+    if isinstance(value, Duration):
+        return format_duration(value)
+    raise NotImplementedError(f"a {type(value).__name__} has no place in a config")
+
+
+def _dec_hook(type_: type, value: object) -> object:
+    if type_ is Duration:
+        return read_duration(value)
+    raise NotImplementedError(f"the model uses {type_.__name__}, which the decoder does not know")
+
+
+@lru_cache(maxsize=16)
+def _type_info(type_: type) -> inspect.Type:
+    return inspect.type_info(type_)
+
+
+def _wrong(value: object, type_: inspect.Type, path: Path, meant: str = "") -> Iterator[Finding]:
+    """Everything wrong with a value; `meant` says in words what its form should be."""
+    match type_:
+        case inspect.Metadata():
+            schema = type_.extra_json_schema or {}
+            yield from _wrong(value, type_.type, path, str(schema.get("description", meant)))
+        case inspect.UnionType():
+            yield from _wrong_choice(value, type_, path)
+        case inspect.StructType():
+            yield from _wrong_mapping(value, type_, path)
+        case inspect.ListType():
+            yield from _wrong_list(value, type_, path)
+        case inspect.StrType() if isinstance(value, str):
+            yield from _wrong_text(value, type_, path, meant)
+        case inspect.IntType() | inspect.FloatType() if _fits(value, type_):
+            yield from _wrong_number(value, type_, path)
+        case inspect.EnumType():
+            yield from _wrong_word(value, [str(member.value) for member in type_.cls], path)
+        case inspect.LiteralType():
+            yield from _wrong_word(value, [str(word) for word in type_.values], path)
+        case inspect.CustomType():
+            yield from _wrong_duration(value, path)
+        case _ if not _fits(value, type_):
+            yield Finding(path, f"{_mismatch(value, _wanted(type_))}{_yaml_hint(value, type_)}")
+
+
+def _wrong_mapping(value: object, type_: inspect.StructType, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, Mapping):
+        yield Finding(path, _mismatch(value, "a mapping"))
+        return
+    fields = {field.encode_name: field for field in type_.fields}
+    for key in value:
+        if key not in fields:
+            yield Finding((*path, str(key)), f"unknown key{did_you_mean(str(key), fields.keys() - value.keys())}")
+    for name, field in fields.items():
+        if name in value:
+            yield from _wrong(value[name], field.type, (*path, name))
+        elif field.required:
+            yield Finding((*path, name), "is missing")
+
+
+def _wrong_list(value: object, type_: inspect.ListType, path: Path) -> Iterator[Finding]:
+    if not isinstance(value, list | tuple):
+        yield Finding(path, _mismatch(value, "a list"))
+        return
+    if type_.min_length and len(value) < type_.min_length:
+        yield Finding(path, "must not be empty")
+    for index, item in enumerate(value):
+        yield from _wrong(item, type_.item_type, (*path, index))
+
+
+def _wrong_choice(value: object, type_: inspect.UnionType, path: Path) -> Iterator[Finding]:
+    if any(not list(islice(_wrong(value, one, path), 1)) for one in type_.types):
+        return
+    near = [one for one in type_.types if _fits(value, one)]
+    optional = [one for one in type_.types if not isinstance(one, inspect.NoneType)]
+    if near or len(optional) == 1:
+        yield from _wrong(value, (near or optional)[0], path)
+    else:
+        wanted = list(dict.fromkeys(_wanted(one) for one in optional))
+        listed = " or ".join([", ".join(wanted[:-1]), wanted[-1]]) if len(wanted) > 1 else wanted[0]
+        yield Finding(path, _mismatch(value, listed))
+
+
+def _wrong_text(value: str, type_: inspect.StrType, path: Path, meant: str) -> Iterator[Finding]:
+    if type_.min_length and len(value) < type_.min_length:
+        yield Finding(path, "must not be empty")
+    elif type_.pattern and not re.search(type_.pattern, value):
+        yield Finding(path, f"{show(value)} is not of the form {meant or type_.pattern}")
+
+
+def _wrong_number(value: object, type_: inspect.IntType | inspect.FloatType, path: Path) -> Iterator[Finding]:
+    assert isinstance(value, int | float)
+    low, high = type_.ge, type_.le
+    # Negated, so that NaN is within nothing.
+    if (low is not None and not value >= low) or (high is not None and not value <= high):
+        bounds = f"{low} or more" if high is None else f"in {low}..{high}"
+        yield Finding(path, f"{show(value)} is not {bounds}")
+
+
+def _wrong_word(value: object, words: list[str], path: Path) -> Iterator[Finding]:
+    if not isinstance(value, str) or value not in words:
+        near = did_you_mean(value, words) if isinstance(value, str) else ""
+        yield Finding(path, f"{show(value)} is not one of {', '.join(words)}{near}")
+
+
+def _wrong_duration(value: object, path: Path) -> Iterator[Finding]:
+    try:
+        read_duration(value)
+    except InvalidValueError as error:
+        yield Finding(path, str(error))
+
+
+def _fits(value: object, type_: inspect.Type) -> bool:
+    """Is it the right kind of thing, whatever its value?"""
+    match type_:
+        case inspect.Metadata():
+            return _fits(value, type_.type)
+        case inspect.StructType() | inspect.DictType():
+            return isinstance(value, Mapping)
+        case inspect.ListType():
+            return isinstance(value, list | tuple)
+        case inspect.StrType() | inspect.CustomType() | inspect.EnumType() | inspect.LiteralType():
+            return isinstance(value, str)
+        case inspect.BoolType():
+            return isinstance(value, bool)
+        case inspect.IntType():
+            return isinstance(value, int) and not isinstance(value, bool)
+        case inspect.FloatType():
+            return isinstance(value, int | float) and not isinstance(value, bool)
+        case inspect.NoneType():
+            return value is None
+        case _:
+            return True
+
+
+def _wanted(type_: inspect.Type) -> str:
+    match type_:
+        case inspect.Metadata():
+            return _wanted(type_.type)
+        case inspect.StructType() | inspect.DictType():
+            return "a mapping"
+        case inspect.ListType():
+            return "a list"
+        case inspect.BoolType():
+            return "true or false"
+        case inspect.IntType():
+            return "a whole number"
+        case inspect.FloatType():
+            return "a number"
+        case _:
+            return "text"
+
+
+def _mismatch(value: object, wanted: str) -> str:
+    if value is None:
+        return f"has no value; give it {wanted}, or remove the key"
+    if isinstance(value, float) and wanted == "a whole number":
+        return f"{show(value)} is not a whole number"
+    return f"{show(value)} is {_kind(value)}, not {wanted}"
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list | tuple):
+        return "a list"
+    return "text" if isinstance(value, str) else "a number"
+
+
+def _yaml_hint(value: object, type_: inspect.Type) -> str:
+    """`yes` was a boolean in YAML 1.1, and a number without quotes is no text; people write both."""
+    if isinstance(type_, inspect.BoolType) and isinstance(value, str):
+        word = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(value.lower())
+        return f"; write {word}" if word else ""
+    if isinstance(type_, inspect.StrType) and isinstance(value, int | float):
+        return "; quote it"
+    return ""

@@ -1,0 +1,92 @@
+"""Do the rules of a pipeline say something that can be evaluated?
+
+A rule that can never pass, or that ignores what its author wrote, is the kind of mistake a safety controller is for.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import assert_never
+
+from interlock.config.problems import Finding, Path
+from interlock.config.suggestions import did_you_mean
+from interlock.decide.values import number, show
+from interlock.model.config import Check, PipelineConfig, Rule, Trigger
+from interlock.model.durations import parse_duration
+from interlock.model.errors import InvalidValueError
+from interlock.model.keys import UPSTREAM, check_sensor_key
+from interlock.model.sensor import is_upstream
+
+
+def check_rules(config: PipelineConfig) -> Iterator[Finding]:
+    """The rules of validation and post-run."""
+    upstreams = {entry.pipeline for entry in config.after}
+    for index, rule in enumerate(config.validation.rules):
+        yield from _check_rule(rule, ("validation", "rules", index), upstreams)
+    for index, rule in enumerate(config.post_run.rules if config.post_run else ()):
+        yield from _check_rule(rule, ("postRun", "rules", index), upstreams)
+
+
+def check_trigger(trigger: Trigger, path: Path) -> Iterator[Finding]:
+    """The condition of a sensor write: it reads a sensor, never a cascade marker."""
+    yield from check_key(trigger.key, path)
+    yield from _check_condition(trigger, path)
+
+
+def check_key(key: str, path: Path) -> Iterator[Finding]:
+    """May a person write a sensor of this key?"""
+    try:
+        check_sensor_key(key)
+    except InvalidValueError as error:
+        yield Finding((*path, "key"), str(error))
+
+
+def _check_rule(rule: Rule, path: Path, upstreams: Collection[str]) -> Iterator[Finding]:
+    if not is_upstream(rule.key):
+        yield from check_key(rule.key, path)
+    elif (name := rule.key.removeprefix(UPSTREAM)) not in upstreams:
+        near = did_you_mean(name, upstreams)
+        yield Finding((*path, "key"), f"reads the pipeline {show(name)}, which is not listed in `after`{near}")
+    yield from _check_condition(rule, path)
+
+
+def _check_condition(rule: Rule | Trigger, path: Path) -> Iterator[Finding]:
+    if not rule.field and (rule.check is not Check.EXISTS or rule.field == ""):
+        yield Finding((*path, "field"), f"is missing: {rule.check} compares a field of the sensor")
+    problem = _wrong_value(rule)
+    if problem:
+        yield Finding((*path, "value"), problem)
+
+
+def _wrong_value(rule: Rule | Trigger) -> str | None:
+    value, check = rule.value, rule.check
+    if check is Check.EXISTS:
+        return None if value is None else "exists takes no value: remove it, or write `check: equals`"
+    if value is None:
+        return f"is missing: {check} needs a value to compare with"
+    match check:
+        case Check.EQUALS | Check.NE:
+            return _wrong_single(value, check)
+        case Check.IN:
+            return None if isinstance(value, list) and value else "needs a list of values, such as [ready, done]"
+        case Check.GT | Check.GTE | Check.LT | Check.LTE:
+            return None if number(value) is not None else f"{show(value)} is not a number, which {check} needs"
+        case Check.AGE_LT | Check.AGE_GT:
+            return _wrong_age(value, check)
+        case _:
+            assert_never(check)
+
+
+def _wrong_single(value: object, check: Check) -> str | None:
+    if not isinstance(value, list):
+        return None
+    instead = ": write `check: in`" if check is Check.EQUALS else ""
+    return f"{check} compares with one value, not with a list{instead}"
+
+
+def _wrong_age(value: object, check: Check) -> str | None:
+    if not isinstance(value, str):
+        return f"{show(value)} is not a duration, which {check} needs: write 2h or 30m"
+    try:
+        parse_duration(value)
+    except InvalidValueError as error:
+        return str(error)
+    return None

@@ -1,0 +1,146 @@
+"""The JSON Schema of a pipeline file, for editors: made from the model's own types, with the accepted aliases.
+
+It accepts what the loader accepts, as far as a schema can tell. A pipeline with an archetype gets what it lacks from
+there, so then nothing is required of its own file. (msgspec's own generator can not write the default of a duration.)
+"""
+
+from collections.abc import Iterable
+from inspect import cleandoc
+from typing import Any, Final
+
+import msgspec
+from msgspec import inspect
+
+from interlock.config.decode import encode_duration
+from interlock.model.config import Check, Mode, PipelineConfig, Weekday
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_NUMBER: Final = r"[0-9]+(\.[0-9]+)?"
+_DURATION: Final = {
+    "type": "string",
+    "description": "A duration: 1h30m, 45s, 500ms, 2d or PT2H",
+    "pattern": rf"^\s*(({_NUMBER}(us|µs|ms|s|m|h|d))+|P([0-9]+W)?({_NUMBER}D)?"
+    rf"(T({_NUMBER}H)?({_NUMBER}M)?({_NUMBER}S)?)?)\s*$",
+}
+_SHORTEST_WEEKDAY: Final = 3
+_MERGED_FROM_ARCHETYPE: Final = {"pipeline": "Info", "validation": "Validation", "job": "Job"}
+_LIMITS: Final = {
+    "ge": "minimum",
+    "le": "maximum",
+    "pattern": "pattern",
+}
+
+Schema = dict[str, Any]
+
+
+def pipeline_schema() -> Schema:
+    """The schema of a pipeline file."""
+    defs: Schema = {}
+    _schema(inspect.type_info(PipelineConfig), defs)
+    root: Schema = defs.pop("PipelineConfig")
+    defs["Check"] = _any_case(defs["Check"], (check.value for check in Check))
+    defs["Mode"] = _any_case(defs["Mode"], (mode.value for mode in Mode))
+    defs["Weekday"] = _any_case(defs["Weekday"], (day.value for day in Weekday), shortest=_SHORTEST_WEEKDAY)
+    _add_aliases(root, defs)
+    _require_unless_archetype(root, defs)
+    return {"$schema": DIALECT, "title": "Interlock pipeline", **root, "$defs": dict(sorted(defs.items()))}
+
+
+def _schema(type_: inspect.Type, defs: Schema) -> Schema:
+    match type_:
+        case inspect.Metadata():
+            return {**_schema(type_.type, defs), **(type_.extra_json_schema or {})}
+        case inspect.UnionType():
+            return {"anyOf": [_schema(one, defs) for one in type_.types]}
+        case inspect.StructType() | inspect.EnumType():
+            return _reference(type_, defs)
+        case inspect.ListType():
+            least = {"minItems": type_.min_length} if type_.min_length else {}
+            return {"type": "array", "items": _schema(type_.item_type, defs), **least}
+        case inspect.LiteralType():
+            return {"enum": list(type_.values)}
+        case inspect.CustomType():
+            return dict(_DURATION)
+        case inspect.StrType():
+            least = {"minLength": type_.min_length} if type_.min_length else {}
+            return {"type": "string", **least, **_limits(type_)}
+        case inspect.IntType():
+            return {"type": "integer", **_limits(type_)}
+        case inspect.FloatType():
+            return {"type": "number", **_limits(type_)}
+        case inspect.BoolType():
+            return {"type": "boolean"}
+        case inspect.NoneType():
+            return {"type": "null"}
+        case inspect.DictType():
+            return {"type": "object"}
+        case _:
+            raise NotImplementedError(f"the model uses {type_}, which has no schema here")
+
+
+def _limits(type_: inspect.StrType | inspect.IntType | inspect.FloatType) -> Schema:
+    given = ((keyword, getattr(type_, name, None)) for name, keyword in _LIMITS.items())
+    return {keyword: limit for keyword, limit in given if limit is not None}
+
+
+def _reference(type_: inspect.StructType | inspect.EnumType, defs: Schema) -> Schema:
+    name = type_.cls.__name__
+    if name not in defs:
+        described = {"description": cleandoc(type_.cls.__doc__ or "")}
+        if isinstance(type_, inspect.EnumType):
+            defs[name] = {**described, "enum": [member.value for member in type_.cls]}
+        else:
+            defs[name] = {**described, **_mapping(type_, defs)}
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _mapping(type_: inspect.StructType, defs: Schema) -> Schema:
+    required = [field.encode_name for field in type_.fields if field.required]
+    return {
+        "type": "object",
+        "properties": {field.encode_name: _property(field, defs) for field in type_.fields},
+        "additionalProperties": False,
+        **({"required": required} if required else {}),
+    }
+
+
+def _property(field: inspect.Field, defs: Schema) -> Schema:
+    schema = _schema(field.type, defs)
+    # A default that is nothing, or all defaults again, tells nobody anything.
+    default = msgspec.to_builtins(field.default, enc_hook=encode_duration) if _has_default(field) else None
+    return schema if default in (None, "", {}) else {**schema, "default": default}
+
+
+def _has_default(field: inspect.Field) -> bool:
+    return field.default is not msgspec.NODEFAULT
+
+
+def _add_aliases(root: Schema, defs: Schema) -> None:
+    exclude = defs["Schedule"]["properties"]["exclude"]
+    root["properties"]["exclusions"] = {**exclude, "description": "Another way to write schedule.exclude"}
+    calendar = {"type": "string", "description": "Another way to write exclude.calendar"}
+    defs["Schedule"]["properties"]["calendar"] = calendar
+    validation = defs["Validation"]["properties"]
+    validation["mode"] = {**validation["trigger"], "description": "Another way to write trigger"}
+
+
+def _require_unless_archetype(root: Schema, defs: Schema) -> None:
+    inner = {name: {"required": defs[type_].pop("required")} for name, type_ in _MERGED_FROM_ARCHETYPE.items()}
+    root["if"] = {"required": ["archetype"]}
+    root["else"] = {"required": [*root.pop("required"), "job"], "properties": inner}
+
+
+def _any_case(schema: Schema, words: Iterable[str], *, shortest: int | None = None) -> Schema:
+    """Completion offers the words as they are; the pattern accepts them in any case, and abbreviated."""
+    listed = list(words)
+    pattern = "|".join(_pattern(word, shortest or len(word)) for word in listed)
+    return {
+        "description": schema["description"],
+        "anyOf": [{"enum": listed}, {"type": "string", "pattern": f"^({pattern})$"}],
+    }
+
+
+def _pattern(word: str, shortest: int) -> str:
+    letters = [f"[{letter.lower()}{letter.upper()}]" if letter.isalpha() else letter for letter in word]
+    optional = "".join(f"({letter}" for letter in letters[shortest:]) + ")?" * (len(letters) - shortest)
+    return "".join(letters[:shortest]) + optional

@@ -1,0 +1,86 @@
+"""Does a config make sense as a whole? Checks that span several fields; pure, given the names of the calendars.
+
+Types, ranges and forms were checked by the decoder. What needs the other pipelines is in `cascades`.
+"""
+
+from collections.abc import Collection, Iterator
+
+from interlock.config.jobs import check_job
+from interlock.config.problems import Finding, Severity
+from interlock.config.rules import check_key, check_rules
+from interlock.config.schedules import check_dates, check_evaluation, check_schedules, check_sla, cron_granularity
+from interlock.config.warnings import find_warnings
+from interlock.decide.values import show
+from interlock.model.config import Calendar, PipelineConfig
+from interlock.model.durations import Duration, format_duration
+from interlock.model.periods import Granularity
+
+
+def check_pipeline(config: PipelineConfig, calendars: Collection[str]) -> tuple[Finding, ...]:
+    """All errors of a config; if there are none, its warnings."""
+    return find_errors(config, calendars) or tuple(find_warnings(config))
+
+
+def find_errors(config: PipelineConfig, calendars: Collection[str]) -> tuple[Finding, ...]:
+    """All errors of a config. `calendars` are the names there are."""
+    return (
+        *_check_dry_run(config),
+        *check_schedules(config, calendars),
+        *(check_sla(config.sla, config) if config.sla else ()),
+        *check_rules(config),
+        *(check_job(config.job) if config.job else (Finding(("job",), "is missing: say what is to be started"),)),
+        *_check_post_run(config),
+        *_check_after(config),
+        *_check_probes(config),
+    )
+
+
+def check_calendar(calendar: Calendar) -> tuple[Finding, ...]:
+    """A calendar's dates must be days; one without any day is a file somebody forgot to fill."""
+    found = tuple(check_dates(calendar.dates, ("dates",)))
+    if not calendar.dates and not calendar.days:
+        return (Finding((), "names no day at all: give days, or dates", Severity.WARNING),)
+    return found
+
+
+def _check_dry_run(config: PipelineConfig) -> Iterator[Finding]:
+    if config.dry_run and not any(schedule.trigger for schedule in config.all_schedules):
+        yield Finding(("dryRun",), "needs schedule.trigger: a dry run observes what a sensor write would have started")
+
+
+def _check_post_run(config: PipelineConfig) -> Iterator[Finding]:
+    if config.post_run is None:
+        return
+    if not config.post_run.drift_field:
+        yield Finding(("postRun", "driftField"), "must not be empty")
+    if config.post_run.evaluation:
+        yield from check_evaluation(config.post_run.evaluation, ("postRun", "evaluation"))
+
+
+def _check_after(config: PipelineConfig) -> Iterator[Finding]:
+    if config.after and config.schedules:
+        yield Finding(
+            ("after",), "needs a single `schedule`: with `schedules` it is not clear which one is to be opened"
+        )
+    seen: set[str] = set()
+    hourly = config.schedule is not None and cron_granularity(config.schedule) in (Granularity.HOUR, Granularity.MINUTE)
+    for index, entry in enumerate(config.after):
+        if entry.pipeline in seen:
+            yield Finding(("after", index, "pipeline"), f"{show(entry.pipeline)} is listed already")
+        seen.add(entry.pipeline)
+        if entry.require == "all-hours" and hourly:
+            message = "all-hours is for daily runs, and this pipeline's cron is not daily: write same-period"
+            yield Finding(("after", index, "require"), message)
+
+
+def _check_probes(config: PipelineConfig) -> Iterator[Finding]:
+    seen: set[str] = set()
+    for index, probe in enumerate(config.probes):
+        path = ("probes", index)
+        yield from check_key(probe.key, path)
+        if probe.key in seen:
+            yield Finding((*path, "key"), f"{show(probe.key)} is written by another probe already")
+        seen.add(probe.key)
+        for name, length in (("interval", probe.interval), ("timeout", probe.timeout), ("ttl", probe.ttl)):
+            if length is not None and length < (Duration(seconds=1) if name != "timeout" else Duration(milliseconds=1)):
+                yield Finding((*path, name), f"{format_duration(length)} is too short")

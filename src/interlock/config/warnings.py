@@ -1,0 +1,114 @@
+"""What is allowed and yet probably not meant. Few, and each of them true (SPEC 2)."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import Final
+
+from interlock.config.problems import Finding, Path, Severity
+from interlock.config.schedules import cron_granularity, with_paths
+from interlock.decide.cron import next_tick
+from interlock.decide.sla import scheduled_start, sla_times
+from interlock.model.config import Include, PipelineConfig, Schedule, Sla
+from interlock.model.durations import format_duration
+from interlock.model.periods import Granularity, day_period
+
+EXECUTION_TIMEOUT: Final = timedelta(hours=4)
+LATE_BREACH: Final = timedelta(hours=12)
+# A winter and a summer day: where the two zones of an SLA change their clocks apart, both must agree.
+_SAMPLES: Final = (datetime(2026, 1, 14, tzinfo=UTC), datetime(2026, 7, 15, tzinfo=UTC))
+
+
+def find_warnings(config: PipelineConfig) -> Iterator[Finding]:
+    """Warnings for a config that has no errors."""
+    sla = config.sla
+    if sla is not None and sla.deadline is not None and sla.expected_duration is None:
+        yield _warning(("sla",), "no expectedDuration: there will be no warning before the breach")
+    if sla is not None:
+        yield from _late_breaches(sla, config)
+    if not config.dry_run:
+        yield from _too_long(config)
+        yield from _unnoticed(config)
+
+
+def _warning(path: Path, message: str) -> Finding:
+    return Finding(path, message, Severity.WARNING)
+
+
+def _too_long(config: PipelineConfig) -> Iterator[Finding]:
+    if config.job is None:
+        return
+    poll = config.job.poll_window
+    for schedule in config.all_schedules:
+        window = schedule.evaluation.window
+        if window + poll > EXECUTION_TIMEOUT:
+            longer = ("job", "jobPollWindowSeconds") if poll > window else _evaluation_path(config, schedule)
+            yield _warning(
+                longer,
+                f"evaluation window ({format_duration(window)}) and job poll window ({format_duration(poll)}) together"
+                f" pass the execution timeout of {format_duration(EXECUTION_TIMEOUT)} on AWS (sfn_timeout_seconds)",
+            )
+            return
+
+
+def _evaluation_path(config: PipelineConfig, schedule: Schedule) -> Path:
+    return next(((*path, "evaluation") for path, one in with_paths(config) if one is schedule), ("schedule",))
+
+
+def _late_breaches(sla: Sla, config: PipelineConfig) -> Iterator[Finding]:
+    if sla.max_duration is not None and sla.max_duration > LATE_BREACH:
+        yield _warning(("sla", "maxDuration"), "the breach comes more than 12h after the start")
+    if sla.deadline is None:
+        return
+    lateness = [_lateness(sla, schedule) for schedule in config.all_schedules]
+    latest = max((one for one in lateness if one is not None), default=timedelta(0))
+    if latest > LATE_BREACH:
+        yield _warning(
+            ("sla", "deadline"), f"the breach comes {format_duration(latest)} after the start: is that meant?"
+        )
+
+
+def _lateness(sla: Sla, schedule: Schedule) -> timedelta | None:
+    """How long after its start a run breaches; None where the start is not known beforehand."""
+    daily = cron_granularity(schedule) is Granularity.DAY
+    dated = schedule.cron is None and schedule.include is not None and schedule.trigger is None
+    if not (daily or dated) or sla.deadline is None:
+        return None
+    return _measure(
+        schedule.cron, schedule.time, schedule.timezone, sla.deadline, sla.timezone or schedule.timezone, sla.day_offset
+    )
+
+
+@lru_cache(maxsize=4096)  # a few crons and deadlines serve thousands of pipelines
+def _measure(
+    cron: str | None, time: str | None, timezone: str, deadline: str, sla_timezone: str, day_offset: int | None
+) -> timedelta | None:
+    include = Include(dates=["2026-01-14"]) if cron is None else None
+    schedule = Schedule(cron=cron, time=time, timezone=timezone, include=include)
+    sla = Sla(deadline=deadline, timezone=sla_timezone, day_offset=day_offset)
+    return min((late for sample in _SAMPLES if (late := _late_at(schedule, sla, sample)) is not None), default=None)
+
+
+def _late_at(schedule: Schedule, sla: Sla, sample: datetime) -> timedelta | None:
+    if schedule.cron is None:
+        period = day_period(sample.date())
+        start = scheduled_start(schedule, period)
+    else:
+        tick = next_tick(schedule, sample)
+        if tick is None:
+            return None
+        period, start = tick.period, tick.at
+    breach = sla_times(sla, schedule, period, None, tick_at=start).breach_at
+    return None if breach is None else breach - start
+
+
+def _unnoticed(config: PipelineConfig) -> Iterator[Finding]:
+    if config.sla is not None:
+        return
+    for path, schedule in with_paths(config) or [(("pipeline",), Schedule())]:
+        deadline = schedule.trigger.deadline if schedule.trigger else None
+        if schedule.cron is None and schedule.include is None and deadline is None:
+            message = (
+                "nothing notices if this never starts: it has no cron, no SLA, no trigger deadline, no inclusion dates"
+            )
+            yield _warning(path, message)

@@ -1,0 +1,151 @@
+"""YAML text to a plain document, by the YAML 1.2 core: `NO`, `10:00` and `2026-03-31` are the text they look like.
+
+Only `true`, `false`, `null`, `~`, integers and floats are anything else (docs/adr/0006). Works on the parser's
+events, not on its nodes: libyaml composes nodes by recursion, and a deep document would overflow the C stack.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from interlock.config.builder import Builder, Flaw, Unreadable
+
+LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may have been built without libyaml
+_CONSTANTS: Final[dict[str, object]] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_MAY_BE_NUMBER: Final = frozenset("0123456789+-.")
+_INT: Final = re.compile(r"[-+]?[0-9]+")
+_OTHER_BASE: Final = re.compile(r"0(?:o[0-7]+|x[0-9a-fA-F]+)")
+_FLOAT: Final = re.compile(
+    r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
+)
+# Python refuses to read longer integers, and one beyond 64 bits is refused anyway.
+_MAX_DIGITS: Final = 400
+_TAG: Final = "tag:yaml.org,2002:"
+_TAGGED: Final[dict[str, type | tuple[type, ...]]] = {
+    "int": int,
+    "float": (float, int),
+    "bool": bool,
+    "null": type(None),
+}
+
+
+def parse_yaml(text: str, builder: Builder) -> None:
+    """Feed the one document of a text to the builder; Unreadable when there is not exactly one."""
+    documents = 0
+    for event in _events(text):
+        line = event.start_mark.line + 1 if event.start_mark else 1
+        if isinstance(event, DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                message = "a second document begins here: put each in a file of its own"
+                raise Unreadable(Flaw(line, (), message))
+        else:
+            _feed(event, line, builder)
+
+
+def _feed(event: Event, line: int, builder: Builder) -> None:
+    if isinstance(event, ScalarEvent):
+        _feed_scalar(event, line, builder)
+    elif isinstance(event, MappingStartEvent):
+        _check_tag(event, "map", line, builder)
+        builder.open({}, line, event.anchor)
+    elif isinstance(event, SequenceStartEvent):
+        _check_tag(event, "seq", line, builder)
+        builder.open([], line, event.anchor)
+    elif isinstance(event, MappingEndEvent | SequenceEndEvent):
+        builder.close()
+    elif isinstance(event, AliasEvent):
+        builder.alias(event.anchor or "", line)
+
+
+def _feed_scalar(event: ScalarEvent, line: int, builder: Builder) -> None:
+    text: str = event.value
+    if event.implicit[0]:
+        if text == "<<" and builder.awaits_key:
+            builder.merge_key(line)
+            return
+        value = plain_scalar(text)
+    elif event.tag is None or event.tag in ("!", _TAG + "str"):
+        value = text
+    else:
+        value = _tagged_scalar(event.tag, text, line, builder)
+    builder.scalar(value, line, event.anchor)
+
+
+def plain_scalar(text: str) -> object:
+    """What an unquoted scalar means."""
+    if text[:1] in _MAY_BE_NUMBER and len(text) <= _MAX_DIGITS:
+        if _INT.fullmatch(text):
+            return int(text)
+        if _FLOAT.fullmatch(text):
+            return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
+        return int(text, 0) if _OTHER_BASE.fullmatch(text) else text
+    return _CONSTANTS.get(text, text)
+
+
+def _tagged_scalar(tag: str, text: str, line: int, builder: Builder) -> object:
+    expected = _TAGGED.get(tag.removeprefix(_TAG)) if tag.startswith(_TAG) else None
+    value = plain_scalar(text)
+    if expected is None:
+        builder.flaw(line, f"the tag {_shown(tag)} is not read here: remove it")
+    elif not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
+        builder.flaw(line, f"{text!r} is not what its tag {_shown(tag)} says: correct one of them")
+    return value
+
+
+def _check_tag(event: MappingStartEvent | SequenceStartEvent, kind: str, line: int, builder: Builder) -> None:
+    if event.tag not in (None, "!", _TAG + kind):
+        builder.flaw(line, f"the tag {_shown(event.tag)} is not read here: remove it")
+
+
+def _shown(tag: str) -> str:
+    return "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
+
+
+def _events(text: str) -> Iterator[Event]:
+    """The parser's events; its errors as ours."""
+    try:
+        yield from yaml.parse(text, Loader=LOADER)
+    except yaml.MarkedYAMLError as error:
+        raise Unreadable(_syntax_flaw(error)) from error
+    except yaml.YAMLError as error:
+        raise Unreadable(Flaw(_line_of(error, text), (), f"not YAML: {_reason(error)}")) from error
+    except (ValueError, OverflowError) as error:  # the pure Python scanner meets `\UFFFFFFFF` with chr()
+        raise Unreadable(Flaw(1, (), f"not YAML: {error}")) from error
+
+
+def _syntax_flaw(error: yaml.MarkedYAMLError) -> Flaw:
+    mark, begun = error.problem_mark, error.context_mark
+    line = mark.line + 1 if mark else 1
+    context = error.context or ""
+    if context and begun and begun.line + 1 != line:
+        context += f" that begins on line {begun.line + 1}"
+    message = ", ".join(part for part in (context, error.problem) if part)
+    return Flaw(line, (), f"not YAML: {message}")
+
+
+def _line_of(error: yaml.YAMLError, text: str) -> int:
+    position = getattr(error, "position", 0)
+    return text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
+
+
+def _reason(error: yaml.YAMLError) -> str:
+    reason = getattr(error, "reason", None) or str(error)
+    character = getattr(error, "character", None)
+    return f"{reason} (U+{character:04X})" if isinstance(character, int) else str(reason)

@@ -1,0 +1,419 @@
+"""The outcome of an attempt, decided once, in one commit (SPEC 5, Outcome).
+
+`settle` is called by the lifecycle's CompleteTrigger, and by the stream-router when the execution is gone; whoever
+comes second finds the decision taken. With the run's status go its baseline, cascade markers, SLA verdict and events.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from interlock.control import catalog, opening, readiness, records
+from interlock.control.context import Control
+from interlock.decide import cascade, late_data, retries, sla, transitions
+from interlock.decide.retries import RetryVerdict
+from interlock.model import keys
+from interlock.model.config import PipelineConfig
+from interlock.model.errors import InterlockError
+from interlock.model.events import Event, EventType, Severity
+from interlock.model.keys import RunKey
+from interlock.model.periods import parse_period
+from interlock.model.run import (
+    Baseline,
+    FinalReason,
+    JobEvent,
+    JobRecord,
+    Marker,
+    RerunRequest,
+    Run,
+    RunStatus,
+    SlaOutcome,
+    SlaState,
+    Source,
+)
+from interlock.model.times import format_instant
+from interlock.ports.store import Missing, Put, Write
+
+Output = dict[str, Any]
+CLOSED_SLA_KEPT: Final = timedelta(days=3)
+_MAX_MARKERS: Final = 60
+
+
+def settle(control: Control, key: RunKey, attempt: int) -> Output:
+    """Make the outcome of an attempt final; the answer tells CheckCancelSLA whether the timers go."""
+
+    def decide() -> tuple[Output, list[Write]]:
+        run = records.get_run(control.store, key)
+        if run is None or run.attempt != attempt:
+            return {"result": "superseded"}, []
+        if run.status is not RunStatus.RUNNING:
+            return _decided(run), []
+        outcome = records.outcome_of(control.store, run)
+        if outcome is None:
+            raise InterlockError(f"{key} attempt {attempt} has no outcome in its job log")
+        config = catalog.opened_with(control.store, run.pipeline, run.config_version)
+        if outcome.event is JobEvent.SUCCESS:
+            return {"result": "completed", "cancelSla": True}, success_writes(control, config, run, outcome)
+        return _failure(control, config, run, outcome)
+
+    return records.settle_commit(control, decide)
+
+
+def _decided(run: Run) -> Output:
+    """The decision was taken before: say the same."""
+    cancelled = (FinalReason.RETRIES_USED_UP, FinalReason.POLL_EXHAUSTED)
+    gone = run.status is RunStatus.COMPLETED or run.final_reason in cancelled
+    return {"result": run.status.value.lower(), "cancelSla": gone}
+
+
+# ------------------------------------------------------------------------------------------------------ success
+
+
+def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: JobRecord) -> list[Write]:
+    """Everything that a completion commits. Events: JOB_COMPLETED, the baseline, the SLA verdict, what changed."""
+    now = control.now()
+    inputs = dict(run.inputs)
+    baseline, captured = _baseline(control, config, run, now, inputs)
+    completed = transitions.step(
+        run,
+        RunStatus.COMPLETED,
+        now=now,
+        ended_at=now,
+        first_completed_at=run.first_completed_at or now,
+        lease_until=None,
+        inputs=inputs,
+        message="",
+    )
+    started = run.triggered_at or now
+    told = records.event(
+        EventType.JOB_COMPLETED,
+        run.key,
+        now,
+        f"the job of {run.pipeline} for {run.date} completed",
+        attempt=run.attempt,
+        runId=run.run_id,
+        jobId=run.job_id,
+        durationSeconds=int((outcome.at - started).total_seconds()),
+    )
+    verdict, sla_writes = _sla_verdict(control, completed, now)
+    late, late_writes = _changed_meanwhile(control, config, completed, now)
+    return [
+        records.drop_active(run.key),
+        records.put_run(completed, run),
+        *baseline,
+        *sla_writes,
+        *_markers(control, completed, now),
+        *late_writes,
+        *records.put_events(told, *captured, *verdict, *late),
+    ]
+
+
+def _baseline(
+    control: Control, config: PipelineConfig, run: Run, now: datetime, inputs: dict[str, str]
+) -> tuple[list[Write], list[Event]]:
+    """Snapshot the post-run sensors; their digests join the inputs that the circuit breaker compares."""
+    if config.post_run is None:
+        return [], []
+    try:
+        found = readiness.selected(control.store, config, run.key, readiness.post_run_names(config), now)
+    except Exception as error:  # noqa: BLE001 - a baseline that can not be taken must not undo a completion
+        told = records.event(
+            EventType.BASELINE_CAPTURE_FAILED,
+            run.key,
+            now,
+            f"the baseline of {run.pipeline} for {run.date} could not be taken: {error}",
+            attempt=run.attempt,
+            error=str(error),
+        )
+        return [], [told]
+    for name, value in readiness.digests(found).items():
+        inputs.setdefault(name, value)
+    sensors = {name: sensor.data for name, sensor in found.items()}
+    told = records.event(
+        EventType.POST_RUN_BASELINE_CAPTURED,
+        run.key,
+        now,
+        f"baseline of {len(sensors)} post-run sensors captured for {run.date}",
+        attempt=run.attempt,
+        baseline=sensors,
+    )
+    kept = Baseline(attempt=run.attempt, at=now, version=1, sensors=sensors)
+    writes: list[Write] = [Put(records.run_record(run.key, keys.BASELINE), records.plain(kept))]
+    if config.post_run.rules:
+        due = now + config.post_run.sensor_timeout
+        watch = {"attempt": run.attempt, "completedAt": format_instant(now), "dueAt": format_instant(due)}
+        writes.append(Put(records.run_record(run.key, keys.AWAITED), watch))
+    return writes, [told]
+
+
+def _sla_verdict(control: Control, run: Run, now: datetime) -> tuple[list[Event], list[Write]]:
+    state = records.get_sla(control.store, run.key)
+    verdict = sla.completion(state, now) if state is not None else None
+    if state is None or verdict is None:
+        return [], []
+    met = verdict.outcome is SlaOutcome.MET
+    late = "" if verdict.margin_seconds >= 0 else "late, "
+    told = records.event(
+        EventType.SLA_MET if met else EventType.SLA_RECOVERED,
+        run.key,
+        now,
+        f"{run.pipeline} for {run.date} completed {late}{abs(verdict.margin_seconds)} s "
+        f"{'before' if verdict.margin_seconds >= 0 else 'after'} its deadline",
+        deadline=verdict.deadline,
+        breachAt=verdict.breach_at,
+        marginSeconds=verdict.margin_seconds,
+    )
+    return [told], [close_sla(state, verdict.outcome, now)]
+
+
+def close_sla(state: SlaState, outcome: SlaOutcome, now: datetime) -> Put:
+    """The SLA of a run is over; the record is kept a few days for those who ask."""
+    closed = replace(state, version=state.version + 1, outcome=outcome, closed_at=now)
+    put = records.put_sla(closed, state)
+    return Put(put.key, put.item | {"ttl": int((now + CLOSED_SLA_KEPT).timestamp())}, put.when)
+
+
+def cancel_sla_writes(control: Control, run: Run, now: datetime) -> list[Write]:
+    """A failure that nobody needs to be reminded of again."""
+    state = records.get_sla(control.store, run.key)
+    if state is None or state.outcome is not None:
+        return []
+    return [close_sla(state, SlaOutcome.CANCELLED, now)]
+
+
+def _markers(control: Control, run: Run, now: datetime) -> list[Write]:
+    """Tell the pipelines that run after this one."""
+    writes: list[Write] = []
+    for config in catalog.downstreams(control.store, run.pipeline)[:_MAX_MARKERS]:
+        entries = [entry for entry in config.after if entry.pipeline == run.pipeline]
+        schedule = config.all_schedules[0]
+        if not any(cascade.wanted_periods(entry, schedule, parse_period(run.date)) for entry in entries):
+            continue
+        marker = Marker(
+            upstream=run.pipeline,
+            date=run.date,
+            completed_at=now,
+            attempt=run.attempt,
+            upstream_schedule=run.schedule,
+        )
+        sk = keys.marker_sk(schedule.schedule_id, run.date, run.pipeline)
+        writes.append(Put(records.control_key(keys.pipeline_pk(config.id), sk), records.plain(marker)))
+    return writes
+
+
+def _changed_meanwhile(
+    control: Control, config: PipelineConfig, run: Run, now: datetime
+) -> tuple[list[Event], list[Write]]:
+    """A trigger payload or an upstream that changed while the job ran is late data at completion."""
+    request: RerunRequest | None = None
+    events: list[Event] = []
+    payload = readiness.trigger_payload(control.store, config, run.key, now)
+    if payload is not None and run.trigger_payload is not None:
+        changed = late_data.significant_changes(run.trigger_payload, payload)
+        if changed:
+            events.append(late_event(run, changed, now))
+            request = rerun_request(run.key, Source.LATE_DATA, f"{', '.join(changed)} changed while the job ran", now)
+    if request is None and config.after:
+        names = [keys.UPSTREAM + entry.pipeline for entry in config.after]
+        fresh = readiness.digests(readiness.selected(control.store, config, run.key, names, now))
+        moved = [name for name, value in fresh.items() if run.inputs.get(name, value) != value]
+        if moved:
+            request = rerun_request(run.key, Source.UPSTREAM, f"{', '.join(moved)} completed again meanwhile", now)
+    return events, [put_request(request)] if request is not None else []
+
+
+def late_event(run: Run, changed: tuple[str, ...], now: datetime) -> Event:
+    """LATE_DATA_ARRIVAL."""
+    return records.event(
+        EventType.LATE_DATA_ARRIVAL,
+        run.key,
+        now,
+        f"the trigger sensor of {run.pipeline} for {run.date} changed after it was used: {', '.join(changed)}",
+        changed=list(changed),
+    )
+
+
+def rerun_request(key: RunKey, source: Source, reason: str, now: datetime, unique: str = "") -> RerunRequest:
+    """A request by one of our own detectors; `unique` makes it the same request when it is made again."""
+    return RerunRequest(
+        pipeline=key.pipeline,
+        schedule=key.schedule,
+        date=key.date,
+        id=f"{source}-{unique or format_instant(now)}",
+        source=source,
+        at=now,
+        reason=reason,
+        requested_by="interlock",
+    )
+
+
+def put_request(request: RerunRequest) -> Put:
+    """The write that makes a rerun request."""
+    sk = keys.rerun_request_sk(request.key, request.id)
+    return Put(records.control_key(request.key.pk, sk), records.plain(request), Missing())
+
+
+# ------------------------------------------------------------------------------------------------------ failure
+
+
+def _failure(control: Control, config: PipelineConfig, run: Run, outcome: JobRecord) -> tuple[Output, list[Write]]:
+    if config.job is None:
+        raise InterlockError(f"{run.key} has no job in its config")
+    now = control.now()
+    verdict = retries.after_failure(config.job, outcome.category, records.reruns_of(control.store, run.key))
+    failed = _failure_event(run, outcome, now)
+    if not verdict.retry:
+        return {"result": "failed", "cancelSla": True}, _used_up(control, run, outcome, verdict, failed)
+    if verdict.delay > timedelta(0):
+        waiting = transitions.step(
+            run,
+            RunStatus.FAILED,
+            now=now,
+            retry_at=now + verdict.delay,
+            lease_until=now + verdict.delay + control.settings.lease_margin,
+            ended_at=now,
+            message=outcome.error[:1000],
+        )
+        return {"result": "waiting"}, [records.put_run(waiting, run), records.put_event(failed)]
+    return {"result": "retry"}, retry_writes(control, config, run, verdict, failed)
+
+
+def retry_writes(
+    control: Control, config: PipelineConfig, run: Run, verdict: RetryVerdict, failed: Event | None
+) -> list[Write]:
+    """PENDING with attempt + 1, and its rerun record, by the newest valid config; a deleted pipeline keeps its own."""
+    found = catalog.stored(control.store, run.pipeline)
+    version, versions = run.config_version, list[Write]()
+    if found is not None and found.config is not None and found.config.find_schedule(run.schedule) is not None:
+        config, version = found.config, found.version
+        versions = opening.version_writes(control, config, found.document)
+    again = transitions.open_attempt(
+        run,
+        run.key,
+        verdict.source,
+        control.now(),
+        via=(RunStatus.FAILED,) if run.status is RunStatus.RUNNING else (),
+        config_version=version,
+        lease_until=opening.lease_until(control, config, config.schedule_of(run.schedule)),
+        opened_by=verdict.reason,
+    )
+    events = [] if failed is None else records.put_events(failed)
+    return [
+        *events,
+        *opening.opening_writes(control, config, again, run),
+        *versions,
+        records.put_rerun(again, verdict.reason),
+    ]
+
+
+def _failure_event(run: Run, outcome: JobRecord, now: datetime) -> Event:
+    timed_out = outcome.event is JobEvent.TIMEOUT
+    return records.event(
+        EventType.JOB_TIMEOUT if timed_out else EventType.JOB_FAILED,
+        run.key,
+        now,
+        f"the job of {run.pipeline} for {run.date} {'timed out' if timed_out else 'failed'}"
+        + (f": {outcome.error}" if outcome.error else ""),
+        attempt=run.attempt,
+        runId=run.run_id,
+        jobId=run.job_id,
+        category=outcome.category,
+        error=outcome.error,
+    )
+
+
+def _used_up(control: Control, run: Run, outcome: JobRecord, verdict: RetryVerdict, failed: Event) -> list[Write]:
+    now = control.now()
+    message = f"{run.pipeline} for {run.date} failed for good: {verdict.reason}"
+    ended = transitions.step(
+        run,
+        RunStatus.FAILED,
+        RunStatus.FAILED_FINAL,
+        now=now,
+        final_reason=FinalReason.RETRIES_USED_UP,
+        ended_at=now,
+        lease_until=None,
+        message=outcome.error[:1000] or message,
+    )
+    told = records.event(
+        EventType.RETRY_EXHAUSTED,
+        run.key,
+        now,
+        message,
+        attempt=run.attempt,
+        budget=verdict.budget,
+        used=verdict.used,
+        error=outcome.error,
+    )
+    return [
+        records.put_run(ended, run),
+        records.drop_active(run.key),
+        *cancel_sla_writes(control, run, now),
+        *records.put_events(failed, told),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------- other endings
+
+_FINAL_EVENTS: Final = {
+    FinalReason.INFRA: EventType.INFRA_FAILURE,
+    FinalReason.UNCERTAIN: EventType.TRIGGER_UNCERTAIN,
+    FinalReason.STALE: EventType.SFN_TIMEOUT,
+}
+
+
+def fail_final(control: Control, key: RunKey, attempt: int, reason: FinalReason, message: str) -> str:
+    """End an active attempt for a reason of the controller's own; its SLA timers stay armed."""
+
+    def decide() -> tuple[str, list[Write]]:
+        run = records.get_run(control.store, key)
+        if run is None or run.attempt != attempt or not run.active:
+            return "superseded", []
+        return "failed", final_writes(control, run, reason, message)
+
+    return records.settle_commit(control, decide)
+
+
+def final_writes(control: Control, run: Run, reason: FinalReason, message: str) -> list[Write]:
+    """FAILED_FINAL with the event that tells of it."""
+    now = control.now()
+    ended = transitions.step(
+        run,
+        RunStatus.FAILED_FINAL,
+        now=now,
+        final_reason=reason,
+        ended_at=now,
+        lease_until=None,
+        message=message[:1000],
+    )
+    told = records.event(
+        _FINAL_EVENTS[reason],
+        run.key,
+        now,
+        f"{run.pipeline} for {run.date}: {message}",
+        attempt=run.attempt,
+        status=run.status,
+        runId=run.run_id or None,
+        leaseUntil=run.lease_until,
+        error=message,
+    )
+    return [records.put_run(ended, run), records.drop_active(run.key), records.put_event(told)]
+
+
+def late_success(control: Control, record: JobRecord) -> bool:
+    """A success reported after the attempt was given up makes the run COMPLETED, if its job may have been started."""
+
+    def decide() -> tuple[bool, list[Write]]:
+        run = records.get_run(control.store, record.key)
+        if run is None or run.attempt != record.attempt or not transitions.job_may_have_started(run):
+            return False, []
+        config = catalog.opened_with(control.store, run.pipeline, run.config_version)
+        return True, success_writes(control, config, run, record)
+
+    return records.settle_commit(control, decide)
+
+
+def severity_of(base: Severity, *, critical: bool) -> Severity:
+    """`critical: true` raises the severity of SLA alerts."""
+    return base.raised() if critical else base

@@ -1,0 +1,44 @@
+"""What every control function is given: the ports, and the settings of this installation."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from interlock.model.config import JobType
+from interlock.ports.clock import Clock
+from interlock.ports.executions import Executions
+from interlock.ports.jobs import JobRunner
+from interlock.ports.store import Store
+from interlock.ports.timers import Timers
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What may differ from one installation to another."""
+
+    execution_timeout: timedelta = timedelta(hours=4)
+    stretch_timeout: bool = True
+    """Embedded: an execution may take as long as its windows need; on AWS the bound is the same for all."""
+    lease_margin: timedelta = timedelta(minutes=30)
+    trigger_max_attempts: int = 3
+    missed_grace: timedelta = timedelta(minutes=5)
+    reopen_for: timedelta = timedelta(hours=24)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables that templates may use; only those with the prefix INTERLOCK_ count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Control:
+    """The world as the six functions see it."""
+
+    store: Store
+    executions: Executions
+    timers: Timers
+    jobs: Mapping[JobType, JobRunner]
+    clock: Clock
+    new_id: Callable[[], str]
+    settings: Settings = Settings()
+
+    def now(self) -> datetime:
+        """The current instant."""
+        return self.clock.now()

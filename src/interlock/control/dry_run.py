@@ -1,0 +1,202 @@
+"""Dry run (SPEC 10): observes and tells what would happen. No run record, no execution, no job, ever.
+
+A `DRY_RUN#` marker per run remembers what was told, so that a redelivered change tells it once. A failure is told from
+the job log: the job that really runs, under whatever starts it today, reports there.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from msgspec.structs import replace
+
+from interlock.control import catalog, opening, readiness, records
+from interlock.control.context import Control
+from interlock.decide import calendars, late_data
+from interlock.decide import dry_run as decide
+from interlock.decide.drift import find_drift
+from interlock.decide.retries import retry_source
+from interlock.decide.sensors import key_matches, trigger_match
+from interlock.model import keys
+from interlock.model.config import PipelineConfig, Schedule
+from interlock.model.events import Event, EventType
+from interlock.model.keys import RunKey, Table
+from interlock.model.run import DryRun, JobEvent, JobRecord, Source
+from interlock.model.sensor import Sensor
+from interlock.ports.store import Condition, Matches, Missing, Put, Write
+
+KEPT: Final = timedelta(days=7)
+
+
+def observe(control: Control, config: PipelineConfig, sensor: Sensor) -> None:
+    """A sensor write of a dry-run pipeline."""
+    for schedule in config.all_schedules:
+        _begin(control, config, schedule, sensor)
+    for marker in _markers(control, config.id):
+        if config.find_schedule(marker.schedule) is not None:
+            _look(control, config, marker.key, sensor)
+
+
+def _markers(control: Control, pipeline: str) -> list[DryRun]:
+    found = control.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.DRY_RUN)
+    return [records.convert(one.item, DryRun, one.key) for one in found]
+
+
+def _begin(control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor) -> None:
+    """A matching trigger write begins the observation of a run, unless the calendar withholds it."""
+    from interlock.control.observing import run_period_of
+
+    trigger = schedule.trigger
+    if trigger is None or not key_matches(trigger.key, sensor.key):
+        return
+    period = run_period_of(schedule, sensor)
+    if isinstance(period, str) or not trigger_match(trigger, sensor, control.now()).passed:
+        return
+    key = RunKey(config.id, schedule.schedule_id, str(period))
+    reason = calendars.withheld(schedule, catalog.calendars(control.store), period.day)
+    if reason is not None:
+        opening.tell_excluded(control, key, reason)
+        return
+    found = catalog.stored(control.store, config.id)
+    now = control.now()
+    marker = DryRun(
+        pipeline=key.pipeline,
+        schedule=key.schedule,
+        date=key.date,
+        version=1,
+        opened_at=now,
+        config_version=found.version if found else "",
+        ttl=int((now + KEPT).timestamp()),
+        first_arrival=sensor.received_at,
+    )
+    control.store.commit([_put(marker, None)])
+
+
+def _put(marker: DryRun, before: DryRun | None) -> Put:
+    when: Condition = Missing() if before is None else Matches({"version": before.version})
+    return Put(records.run_record(marker.key, keys.DRY_RUN), records.plain(marker), when)
+
+
+def _look(control: Control, config: PipelineConfig, key: RunKey, sensor: Sensor) -> None:
+    def attempt() -> tuple[None, list[Write]]:
+        marker = records.get(control.store, records.run_record(key, keys.DRY_RUN), DryRun)
+        if marker is None:
+            return None, []
+        if marker.would_trigger_at is None:
+            return None, _evaluate(control, config, marker, sensor)
+        return None, _afterwards(control, config, marker, sensor)
+
+    records.settle_commit(control, attempt)
+
+
+def _evaluate(control: Control, config: PipelineConfig, marker: DryRun, sensor: Sensor) -> list[Write]:
+    """Within the window: would the job be started now?"""
+    now = control.now()
+    schedule = config.schedule_of(marker.schedule)
+    if now > marker.opened_at + schedule.evaluation.window:
+        return []
+    verdict = readiness.readiness(control.store, config, marker.key, now)
+    if not verdict.passed:
+        return []
+    observed = decide.would_trigger(
+        config,
+        schedule,
+        marker.key.period,
+        now,
+        results=[records.plain(result) for result in verdict.results],
+        first_arrival=marker.first_arrival,
+    )
+    after = readiness.selected(control.store, config, marker.key, readiness.post_run_names(config), now)
+    changed = replace(
+        marker,
+        version=marker.version + 1,
+        would_trigger_at=now,
+        trigger_payload=readiness.trigger_payload(control.store, config, marker.key, now),
+        post_run_sensors={name: one.data for name, one in after.items()},
+        seen=marker.seen | {sensor.key: sensor.received_at},
+    )
+    return [_put(changed, marker), *records.put_events(*(_event(marker.key, one, now) for one in observed))]
+
+
+def _event(key: RunKey, observed: decide.Observation, now: datetime) -> Event:
+    return records.event(observed.type, key, now, observed.message, **observed.detail)
+
+
+def _afterwards(control: Control, config: PipelineConfig, marker: DryRun, sensor: Sensor) -> list[Write]:
+    """After it would have run: drift, late data, and the rerun they would ask for."""
+    if marker.seen.get(sensor.key) == sensor.received_at or config.job is None:
+        return []
+    now = control.now()
+    found = _drift(config, marker, sensor, now) or _late(config, marker, sensor, now)
+    if found is None:
+        return []
+    told, source, because = found
+    spent = sum(count for used, count in marker.used.items() if used is Source.DATA_DRIFT)
+    rerun = decide.would_rerun(config.job, source, spent, because=because)
+    accepted = rerun.type is EventType.DRY_RUN_WOULD_RERUN
+    changed = replace(
+        marker,
+        version=marker.version + 1,
+        seen=marker.seen | {sensor.key: sensor.received_at},
+        used=marker.used | ({Source.DATA_DRIFT: spent + 1} if accepted else {}),
+        trigger_payload=sensor.data if source is Source.LATE_DATA else marker.trigger_payload,
+    )
+    return [_put(changed, marker), *records.put_events(told, _event(marker.key, rerun, now))]
+
+
+def _drift(config: PipelineConfig, marker: DryRun, sensor: Sensor, now: datetime) -> tuple[Event, Source, str] | None:
+    if config.post_run is None:
+        return None
+    for rule in config.post_run.rules:
+        if not key_matches(rule.key, sensor.key):
+            continue
+        drift = find_drift(config.post_run, rule.key, marker.post_run_sensors or {}, sensor.data)
+        if drift is not None:
+            message = f"dry run: drift in {config.id} for {marker.date}: {drift.reason}"
+            told = records.event(EventType.DRY_RUN_DRIFT, marker.key, now, message, **drift.detail())
+            return told, Source.DATA_DRIFT, drift.reason
+    return None
+
+
+def _late(config: PipelineConfig, marker: DryRun, sensor: Sensor, now: datetime) -> tuple[Event, Source, str] | None:
+    from interlock.control.observing import run_period_of
+
+    schedule = config.schedule_of(marker.schedule)
+    trigger = schedule.trigger
+    if trigger is None or marker.trigger_payload is None or not key_matches(trigger.key, sensor.key):
+        return None
+    if str(run_period_of(schedule, sensor)) != marker.date:
+        return None
+    changed = late_data.significant_changes(marker.trigger_payload, sensor.data)
+    if not changed:
+        return None
+    message = f"dry run: the trigger sensor of {config.id} for {marker.date} changed afterwards: {', '.join(changed)}"
+    told = records.event(EventType.DRY_RUN_LATE_DATA, marker.key, now, message, changed=list(changed))
+    return told, Source.LATE_DATA, f"{', '.join(changed)} changed"
+
+
+def job_reported(control: Control, record: JobRecord) -> bool:
+    """A job-log record of a dry-run pipeline: tell what its failure would have come to. True when it was one."""
+    config = catalog.current(control.store, record.pipeline)
+    if config is None or not config.dry_run or config.job is None:
+        return False
+    job = config.job
+
+    def attempt() -> tuple[None, list[Write]]:
+        marker = records.get(control.store, records.run_record(record.key, keys.DRY_RUN), DryRun)
+        stamp = f"job:{record.attempt}:{record.run_id}"
+        if marker is None or record.event is JobEvent.SUCCESS or marker.seen.get(stamp) == record.at:
+            return None, []
+        source = retry_source(record.category)
+        spent = marker.used.get(source, 0)
+        retry = decide.would_retry(job, record.category, spent)
+        accepted = retry.type is EventType.DRY_RUN_WOULD_RETRY
+        changed = replace(
+            marker,
+            version=marker.version + 1,
+            seen=marker.seen | {stamp: record.at},
+            used=marker.used | ({source: spent + 1} if accepted else {}),
+        )
+        return None, [_put(changed, marker), records.put_event(_event(record.key, retry, control.now()))]
+
+    records.settle_commit(control, attempt)
+    return True

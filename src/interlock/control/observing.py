@@ -1,0 +1,203 @@
+"""What a sensor write sets in motion (SPEC 3, 5, 7): it may open a run, wake or re-open one, drift, or be late data.
+
+The order matters in one place only: a write that is both drift and late data makes one request, for drift.
+"""
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from interlock.control import after_run, catalog, dry_run, opening, readiness, records, waking
+from interlock.control.context import Control
+from interlock.decide import calendars, transitions
+from interlock.decide.cron import granularity
+from interlock.decide.sensors import key_matches, period_of_write, trigger_match
+from interlock.model import keys
+from interlock.model.config import PipelineConfig, Schedule
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey, Table
+from interlock.model.periods import Granularity, Period, period_of
+from interlock.model.run import FinalReason, Run, RunStatus, Source
+from interlock.model.sensor import Sensor
+from interlock.model.times import format_instant, to_local, zone
+from interlock.ports.store import Matches, Update, Write
+
+
+def observe(control: Control, pipeline: str, key: str, at: datetime) -> None:
+    """Consider the current value of a sensor. `at`: when the write was committed, for writes that do not say."""
+    sensor = _stamped(control, pipeline, key, at)
+    if sensor is None or sensor.expired(control.now()):
+        return
+    config = catalog.current(control.store, pipeline)
+    if config is None:
+        return
+    problem = period_of_write(key, sensor.data).problem
+    if problem:
+        _tell_invalid(control, config, sensor, problem)
+    if config.dry_run:
+        if not problem:
+            dry_run.observe(control, config, sensor)
+        return
+    for schedule in config.all_schedules:
+        if not problem:
+            _triggered(control, config, schedule, sensor)
+        after_run.observe(control, config, schedule, sensor)
+    _wake_readers(control, pipeline, key)
+    _reopen_exhausted(control, config, key)
+
+
+def _stamped(control: Control, pipeline: str, key: str, at: datetime) -> Sensor | None:
+    """The sensor with its received time; a direct store write gets the time of its change, once."""
+    where = records.control_key(keys.pipeline_pk(pipeline), keys.sensor_sk(key))
+    item = control.store.get(where)
+    if item is None:
+        return None
+    sensor = records.sensor_of(key, item)
+    fingerprint = records.digest(sensor.data)
+    if item.get(records.RECEIVED) is not None and item.get(records.DIGEST) == fingerprint:
+        return sensor
+    stamp = {records.RECEIVED: format_instant(at), records.DIGEST: fingerprint}
+    unchanged = Matches({name: item.get(name) for name in (records.RECEIVED, records.DIGEST)})
+    control.store.commit([Update(where, set=stamp, when=unchanged)])
+    return replace(sensor, received_at=at)
+
+
+def _tell_invalid(control: Control, config: PipelineConfig, sensor: Sensor, problem: str) -> None:
+    slot = RunKey(config.id, "", "")
+    message = f"sensor {sensor.key} of {config.id} starts no run: {problem}"
+    told = records.event(EventType.SENSOR_INVALID, slot, control.now(), message, key=sensor.key, reason=problem)
+    unique = f"{EventType.SENSOR_INVALID}-{sensor.key}-{format_instant(sensor.received_at)}"
+    records.publish_once(control, told, unique)
+
+
+# ------------------------------------------------------------------------------------------------------ trigger
+
+
+def run_period_of(schedule: Schedule, sensor: Sensor) -> Period | str:
+    """The period a trigger write is for, or why none can be told.
+
+    A cron fixes how long periods are. A write without a period of its own is for the day (or the cron's hour) it came.
+    """
+    own = period_of_write(sensor.key, sensor.data).period
+    wanted = granularity(schedule.cron) if schedule.cron else (own.granularity if own else Granularity.DAY)
+    if own is None:
+        return period_of(to_local(sensor.received_at, zone(schedule.timezone)), wanted)
+    if wanted.length > own.granularity.length:
+        return period_of(own.at, wanted)
+    if wanted.length < own.granularity.length:
+        return f"{own} is a {own.granularity}, but the runs of this schedule are for a {wanted} each"
+    return own
+
+
+def _triggered(control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor) -> None:
+    trigger = schedule.trigger
+    if trigger is None or not key_matches(trigger.key, sensor.key):
+        return
+    period = run_period_of(schedule, sensor)
+    if isinstance(period, str):
+        _tell_invalid(control, config, sensor, period)
+        return
+    key = RunKey(config.id, schedule.schedule_id, str(period))
+    result = trigger_match(trigger, sensor, control.now())
+    if result.passed:
+        start = opening.Start(
+            key=key,
+            opened_by=f"sensor {sensor.key}: {result.reason}",
+            day=period.day,
+            first_arrival=sensor.received_at,
+        )
+        if opening.open_first(control, start) in (opening.Opened.OPENED, opening.Opened.EXCLUDED):
+            return
+    _remember_arrival(control, config, schedule, key, sensor.received_at)
+
+
+def _remember_arrival(
+    control: Control, config: PipelineConfig, schedule: Schedule, key: RunKey, arrived: datetime
+) -> None:
+    """The first write of the trigger sensor for a run starts the clock of maxDuration, even if it does not open it."""
+    if config.sla is None or config.sla.max_duration is None:
+        return
+    if calendars.withheld(schedule, catalog.calendars(control.store), key.period.day) is not None:
+        return
+    found = catalog.stored(control.store, config.id)
+    version = found.version if found else ""
+
+    def decide() -> tuple[None, list[Write]]:
+        before = records.get_sla(control.store, key)
+        run = records.get_run(control.store, key)
+        if run is not None and run.status is RunStatus.COMPLETED:
+            return None, []
+        if before is not None and (before.first_arrival is not None or before.outcome is not None):
+            return None, []
+        tick_at = run.tick_at if run is not None else None
+        state = opening.sla_state(config, schedule, key, version, arrived, before, tick_at=tick_at)
+        return None, [records.put_sla(state, before)]
+
+    records.settle_commit(control, decide)
+
+
+# ------------------------------------------------------------------------------------------ waking and re-opening
+
+
+def _wake_readers(control: Control, pipeline: str, sensor_key: str) -> None:
+    for key in records.active_runs(control.store, pipeline):
+        run = records.get_run(control.store, key)
+        if run is None or run.status is not RunStatus.PENDING or run.passed_at is not None:
+            continue
+        if readiness.reads(catalog.opened_with(control.store, pipeline, run.config_version), sensor_key):
+            waking.wake(control, key)
+
+
+def _reopen_exhausted(control: Control, config: PipelineConfig, sensor_key: str) -> None:
+    """Runs whose window closed, and whose rules this write may have made pass."""
+    if not readiness.reads(config, sensor_key):
+        return
+    pk = keys.pipeline_pk(config.id)
+    for found in control.store.query(Table.CONTROL, pk, keys.EXHAUSTED):
+        key = keys.run_of(pk, found.key.sk, keys.EXHAUSTED)
+        if config.find_schedule(key.schedule) is not None:
+            _reopen(control, config, key, sensor_key)
+
+
+def _reopen(control: Control, config: PipelineConfig, key: RunKey, sensor_key: str) -> None:
+    schedule = config.schedule_of(key.schedule)
+    found = catalog.stored(control.store, config.id)
+    if found is None or not readiness.readiness(control.store, config, key, control.now()).passed:
+        return
+    reason = calendars.withheld(schedule, catalog.calendars(control.store), key.period.day)
+    if reason is not None:
+        opening.tell_excluded(control, key, reason)
+        return
+
+    def decide() -> tuple[None, list[Write]]:
+        run = records.get_run(control.store, key)
+        if run is None or not _reopens(control, run):
+            return None, []
+        again = transitions.open_attempt(
+            run,
+            key,
+            Source.REOPEN,
+            control.now(),
+            config_version=found.version,
+            lease_until=opening.lease_until(control, config, schedule),
+            opened_by=f"re-opened: sensor {sensor_key} made the rules pass",
+        )
+        writes = opening.opening_writes(control, config, again, run)
+        return None, [*writes, *opening.version_writes(control, config, found.document)]
+
+    records.settle_commit(control, decide)
+
+
+def _reopens(control: Control, run: Run) -> bool:
+    exhausted = run.status is RunStatus.FAILED_FINAL and run.final_reason is FinalReason.VALIDATION_EXHAUSTED
+    return exhausted and run.ended_at is not None and control.now() < run.ended_at + control.settings.reopen_for
+
+
+def watch_after_completion(control: Control, run: Run) -> None:
+    """A completed run whose post-run rules are re-checked on a timer, too."""
+    config = catalog.opened_with(control.store, run.pipeline, run.config_version)
+    if config.post_run is None or config.post_run.evaluation is None or run.ended_at is None:
+        return
+    at = run.ended_at + config.post_run.evaluation.interval
+    if at <= run.ended_at + config.post_run.evaluation.window:
+        control.timers.arm(after_run.recheck_timer(run, at))

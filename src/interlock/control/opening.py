@@ -1,0 +1,208 @@
+"""Opening an attempt: one commit makes the run PENDING with its `ACTIVE#` record, its SLA state and TRIGGER_STARTED.
+
+Nothing is started here. The stream-router starts the execution from the change of the run record, and the watchdog
+repairs a start that was lost; so a crash at any instant leaves either no run or one that will be started.
+"""
+
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from interlock.control import catalog, records
+from interlock.control.context import Control
+from interlock.decide import calendars, sla, transitions
+from interlock.model import keys
+from interlock.model.config import PipelineConfig, Schedule
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey
+from interlock.model.run import Run, RunStatus, SlaState, Source
+from interlock.model.times import zone
+from interlock.ports.store import Delete, Write
+
+
+class Opened(StrEnum):
+    """What came of it."""
+
+    OPENED = "opened"
+    EXISTS = "exists"
+    EXCLUDED = "excluded"
+    DRY_RUN = "dry-run"
+    NO_CONFIG = "no-config"
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a first attempt is to be opened. `day` is the day the calendar is asked about."""
+
+    key: RunKey
+    opened_by: str
+    day: date
+    tick_at: datetime | None = None
+    first_arrival: datetime | None = None
+
+
+def open_first(control: Control, start: Start, extra: list[Write] | None = None) -> Opened:
+    """Open attempt 1 of a run, unless the calendar withholds it or the run exists already."""
+    found = catalog.stored(control.store, start.key.pipeline)
+    if found is None or found.config is None:
+        return Opened.NO_CONFIG
+    config = found.config
+    if config.dry_run:
+        return Opened.DRY_RUN
+    schedule = config.schedule_of(start.key.schedule)
+    reason = calendars.withheld(schedule, catalog.calendars(control.store), start.day)
+    if reason is not None:
+        tell_excluded(control, start.key, reason)
+        return Opened.EXCLUDED
+
+    def decide() -> tuple[Opened, list[Write]]:
+        if records.get_run(control.store, start.key) is not None:
+            return Opened.EXISTS, []
+        run = transitions.open_attempt(
+            None,
+            start.key,
+            Source.FIRST,
+            control.now(),
+            config_version=found.version,
+            lease_until=lease_until(control, config, schedule),
+            opened_by=start.opened_by,
+            tick_at=start.tick_at,
+        )
+        writes = opening_writes(control, config, run, None, first_arrival=start.first_arrival)
+        return Opened.OPENED, [*writes, *version_writes(control, config, found.document), *(extra or [])]
+
+    return records.settle_commit(control, decide)
+
+
+def tell_excluded(control: Control, key: RunKey, reason: str) -> None:
+    """An excluded start: PIPELINE_EXCLUDED, once per run, and nothing else."""
+    told = records.event(
+        EventType.PIPELINE_EXCLUDED, key, control.now(), f"{key.pipeline} is not opened: {reason}", reason=reason
+    )
+    records.publish_once(control, told, EventType.PIPELINE_EXCLUDED)
+
+
+def version_writes(control: Control, config: PipelineConfig, document: dict[str, Any]) -> list[Write]:
+    """Keep the config version that an attempt is opened with, unless it is kept already."""
+    put = catalog.version_of(config, document)
+    return [] if control.store.get(put.key) is not None else [put]
+
+
+def opening_writes(
+    control: Control, config: PipelineConfig, run: Run, before: Run | None, *, first_arrival: datetime | None = None
+) -> list[Write]:
+    """Everything that one opening commits, apart from what its cause adds."""
+    told = records.event(
+        EventType.TRIGGER_STARTED,
+        run.key,
+        run.opened_at,
+        f"attempt {run.attempt} of {run.pipeline} for {run.date} opened: {run.opened_by or run.source}",
+        attempt=run.attempt,
+        source=run.source,
+        openedBy=run.opened_by,
+        requestedBy=run.requested_by or None,
+    )
+    return [
+        records.put_run(run, before),
+        records.put_active(run),
+        *sla_writes(control, config, run, first_arrival),
+        Delete(records.run_record(run.key, keys.EXHAUSTED)),
+        records.put_event(told),
+    ]
+
+
+def sla_writes(control: Control, config: PipelineConfig, run: Run, first_arrival: datetime | None) -> list[Write]:
+    """The SLA state of a run that opens; a run that has completed once arms nothing any more."""
+    if config.sla is None or run.first_completed_at is not None:
+        return []
+    before = records.get_sla(control.store, run.key)
+    arrival = (before.first_arrival if before else None) or first_arrival
+    if before is not None and (before.outcome is not None or before.first_arrival == arrival):
+        return []
+    schedule = config.schedule_of(run.schedule)
+    state = sla_state(config, schedule, run.key, run.config_version, arrival, before, tick_at=run.tick_at)
+    return [records.put_sla(state, before)]
+
+
+def sla_state(
+    config: PipelineConfig,
+    schedule: Schedule,
+    key: RunKey,
+    version: str,
+    first_arrival: datetime | None,
+    before: SlaState | None,
+    *,
+    tick_at: datetime | None = None,
+) -> SlaState:
+    """The SLA of a run as its config defines it, keeping what was already given or dropped."""
+    if config.sla is None:
+        raise ValueError(f"{config.id} has no sla")
+    times = sla.sla_times(config.sla, schedule, key.period, first_arrival, tick_at=tick_at)
+    fresh = SlaState(
+        pipeline=key.pipeline,
+        schedule=key.schedule,
+        date=key.date,
+        version=1,
+        config_version=version,
+        deadline=times.deadline,
+        warning_at=times.warning_at,
+        breach_at=times.breach_at,
+        relative_warning_at=times.relative_warning_at,
+        relative_breach_at=times.relative_breach_at,
+        first_arrival=first_arrival,
+        critical=config.sla.critical,
+    )
+    if before is None:
+        return fresh
+    return replace(
+        fresh,
+        version=before.version + 1,
+        fired=before.fired,
+        outcome=before.outcome,
+        warning_at=before.warning_at,
+        breach_at=before.breach_at,
+    )
+
+
+def execution_bound(control: Control, config: PipelineConfig, schedule: Schedule) -> float:
+    """How many seconds an execution may take in all."""
+    bound = control.settings.execution_timeout.total_seconds()
+    if not control.settings.stretch_timeout or config.job is None:
+        return bound
+    windows = schedule.evaluation.window + config.job.poll_window
+    return max(bound, windows.total_seconds() + 600)
+
+
+def lease_until(control: Control, config: PipelineConfig, schedule: Schedule) -> datetime:
+    """An attempt that lives longer than this is stale; only the watchdog acts on it."""
+    now = control.now()
+    seconds = execution_bound(control, config, schedule)
+    return now + control.settings.lease_margin + type(control.settings.lease_margin)(seconds=seconds)
+
+
+def start_execution(control: Control, run: Run) -> bool:
+    """Start the execution of a PENDING attempt; True when it runs (now, or already)."""
+    config = catalog.opened_with(control.store, run.pipeline, run.config_version)
+    schedule = config.schedule_of(run.schedule)
+    result = control.executions.start(
+        keys.execution_name(run.key, run.attempt),
+        {
+            "pipeline": run.pipeline,
+            "schedule": run.schedule,
+            "date": run.date,
+            "attempt": run.attempt,
+            "attemptText": str(run.attempt),
+            "pk": run.key.pk,
+            "activeSk": run.key.sk(keys.ACTIVE),
+            "sla": config.sla is not None,
+            "timeoutSeconds": execution_bound(control, config, schedule),
+        },
+    )
+    return result != "already-closed" and run.status is RunStatus.PENDING
+
+
+def tz_of(schedule: Schedule) -> Any:
+    """The schedule's zone."""
+    return zone(schedule.timezone)

@@ -1,0 +1,356 @@
+"""orchestrator: what the states of the lifecycle do. One function per mode; each may be called again at any time.
+
+A state may run twice (a crash after its commit and before the execution's own record), so every mode first looks at
+what the run says and only then acts. A mode that finds its attempt over, or another attempt open, answers `superseded`.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from interlock.control import catalog, completion, readiness, records, starting
+from interlock.control.context import Control
+from interlock.decide import transitions
+from interlock.decide.rules import Verdict
+from interlock.model import keys
+from interlock.model.config import PipelineConfig
+from interlock.model.errors import InterlockError
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey
+from interlock.model.run import FinalReason, JobEvent, JobRecord, Run, RunStatus
+from interlock.ports.jobs import JobState, JobStatus
+from interlock.ports.store import Matches, Put, Require, Write
+
+log = structlog.get_logger(__name__)
+
+Output = dict[str, Any]
+SUPERSEDED: Final = "superseded"
+
+
+class Task(msgspec.Struct, frozen=True, rename="camel"):
+    """The input of every mode."""
+
+    mode: str
+    pipeline: str
+    schedule: str
+    date: str
+    attempt: int
+    wake_seq: str = ""
+    error: Any = None
+
+    @property
+    def key(self) -> RunKey:
+        """The run it is about."""
+        return RunKey(self.pipeline, self.schedule, self.date)
+
+
+def handle(control: Control, payload: Mapping[str, Any]) -> Output:
+    """The entry point of the lifecycle's tasks."""
+    task = msgspec.convert(payload, Task)
+    mode = _MODES.get(task.mode)
+    if mode is None:
+        raise InterlockError(f"the orchestrator has no mode {task.mode!r}: it has {', '.join(_MODES)}")
+    return mode(control, task)
+
+
+def _run_of(control: Control, task: Task) -> Run | None:
+    """The run, while this attempt is its latest."""
+    run = records.get_run(control.store, task.key)
+    return run if run is not None and run.attempt == task.attempt else None
+
+
+def _config_of(control: Control, run: Run) -> PipelineConfig:
+    return catalog.opened_with(control.store, run.pipeline, run.config_version)
+
+
+def _wake_seq(control: Control, task: Task) -> int:
+    active = records.get_active(control.store, task.key)
+    return active.wake_seq if active is not None else 0
+
+
+def seconds_until(now: datetime, *instants: datetime) -> int:
+    """Whole seconds until the first of the instants, rounded up, at least 1: Step Functions waits whole seconds."""
+    left = min(instants) - now
+    return max(1, -(-left // timedelta(seconds=1)))
+
+
+# ----------------------------------------------------------------------------------------------------- evaluate
+
+
+def evaluate(control: Control, task: Task) -> Output:
+    """Evaluate the rules; remember what passed, or say how long to wait."""
+    seen = _wake_seq(control, task)
+
+    def decide() -> tuple[Output, list[Write]]:
+        run = _run_of(control, task)
+        if run is None or not run.active or run.status is RunStatus.FAILED:
+            return {"status": SUPERSEDED}, []
+        if run.passed_at is not None:
+            return {"status": "passed"}, []
+        now = control.now()
+        config = _config_of(control, run)
+        rules, mode = config.validation.rules, config.validation.trigger
+        verdict, _ = readiness.judge(control.store, config, run.key, now, rules, mode)
+        if verdict.passed:
+            return {"status": "passed"}, _passed(control, config, run, verdict, now)
+        return _wait(config, run, now, seen), []
+
+    return records.settle_commit(control, decide)
+
+
+def _wait(config: PipelineConfig, run: Run, now: datetime, seen: int) -> Output:
+    window = config.schedule_of(run.schedule).evaluation
+    closes = run.opened_at + window.window
+    if now >= closes:
+        return {"status": "closed", "wakeSeq": str(seen)}
+    wait = seconds_until(now, closes, now + window.interval)
+    return {"status": "waiting", "wakeSeq": str(seen), "waitSeconds": wait}
+
+
+def _passed(control: Control, config: PipelineConfig, run: Run, verdict: Verdict, now: datetime) -> list[Write]:
+    schedule = config.schedule_of(run.schedule)
+    inputs = readiness.selected(control.store, config, run.key, readiness.input_names(config, schedule), now)
+    after = readiness.selected(control.store, config, run.key, readiness.post_run_names(config), now)
+    payload = inputs.get(schedule.trigger.key) if schedule.trigger else None
+    passed = transitions.amend(
+        run,
+        now=now,
+        passed_at=now,
+        inputs=readiness.digests(inputs),
+        trigger_payload=payload.data if payload else None,
+        post_run_sensors={name: sensor.data for name, sensor in after.items()},
+    )
+    told = records.event(
+        EventType.VALIDATION_PASSED,
+        run.key,
+        now,
+        f"the rules of {run.pipeline} passed for {run.date}: {verdict.summary()}",
+        attempt=run.attempt,
+        results=list(verdict.results),
+    )
+    return [records.put_run(passed, run), records.put_event(told)]
+
+
+def validation_exhausted(control: Control, task: Task) -> Output:
+    """The window closed. A write that came after the last evaluation (wakeSeq moved on) is looked at first."""
+
+    def decide() -> tuple[Output, list[Write]]:
+        run = _run_of(control, task)
+        if run is None or not run.active:
+            return _exhausted_or_superseded(run), []
+        if run.status is not RunStatus.PENDING or run.passed_at is not None:
+            return {"status": "again"}, []
+        if str(_wake_seq(control, task)) != task.wake_seq:
+            return {"status": "again"}, []
+        return {"status": "exhausted"}, _exhaust(control, run, int(task.wake_seq))
+
+    return records.settle_commit(control, decide)
+
+
+def _exhausted_or_superseded(run: Run | None) -> Output:
+    done = run is not None and run.final_reason is FinalReason.VALIDATION_EXHAUSTED
+    return {"status": "exhausted" if done else SUPERSEDED}
+
+
+def _exhaust(control: Control, run: Run, seen: int) -> list[Write]:
+    now = control.now()
+    config = _config_of(control, run)
+    verdict = readiness.readiness(control.store, config, run.key, now)
+    evaluation = config.schedule_of(run.schedule).evaluation
+    message = f"the evaluation window of {run.pipeline} for {run.date} closed: {verdict.summary()}"
+    ended = transitions.step(
+        run,
+        RunStatus.FAILED_FINAL,
+        now=now,
+        final_reason=FinalReason.VALIDATION_EXHAUSTED,
+        ended_at=now,
+        lease_until=None,
+        message=message,
+    )
+    told = records.event(
+        EventType.VALIDATION_EXHAUSTED, run.key, now, message, attempt=run.attempt, results=list(verdict.results)
+    )
+    logged = JobRecord(
+        pipeline=run.pipeline,
+        schedule=run.schedule,
+        date=run.date,
+        event=JobEvent.VALIDATION_EXHAUSTED,
+        attempt=run.attempt,
+        at=now,
+        error=verdict.summary(),
+    )
+    writes: list[Write] = [
+        records.put_run(ended, run),
+        # Deleting the wake-up record on this condition is what makes a late wake-up visible to us, or us to it.
+        records.drop_active_if(run.key, seen),
+        records.put_job(logged, control.new_id()),
+        records.put_event(told),
+    ]
+    if evaluation.after_window == "reopen":
+        until = int((now + control.settings.reopen_for).timestamp())
+        writes.append(Put(records.run_record(run.key, keys.EXHAUSTED), {"attempt": run.attempt, "ttl": until}))
+    return writes
+
+
+# ---------------------------------------------------------------------------------------------------- check-job
+
+
+def check_job(control: Control, task: Task) -> Output:
+    """Has the job ended? The job log decides; the target is asked when it is silent."""
+    seen = _wake_seq(control, task)
+    run = _run_of(control, task)
+    if run is None:
+        return {"event": SUPERSEDED}
+    outcome = records.outcome_of(control.store, run)
+    if outcome is not None:
+        return {"event": outcome.event.value}
+    if run.status is not RunStatus.RUNNING:
+        return {"event": SUPERSEDED}
+    config = _config_of(control, run)
+    status = _ask(control, config, run)
+    if status is not None and status.state.terminal:
+        record = starting.job_record(run, status, control.now())
+        control.store.commit([_same_attempt(run), records.put_job(record, control.new_id())])
+        return {"event": record.event.value}
+    if status is not None:
+        _seen_running(control, task)
+    return _poll_again(control, config, run, seen)
+
+
+def _ask(control: Control, config: PipelineConfig, run: Run) -> JobStatus | None:
+    """What the target says; None when it can not be asked just now (the poll window bounds how long we try)."""
+    try:
+        return starting.runner_of(control, config).check(starting.request_of(control, config, run), run.job_id)
+    except Exception as error:  # noqa: BLE001 - a target that does not answer is not the end of its job
+        log.warning("job-check-failed", run=str(run.key), attempt=run.attempt, error=str(error))
+        return None
+
+
+def _poll_again(control: Control, config: PipelineConfig, run: Run, seen: int) -> Output:
+    if config.job is None or run.triggered_at is None:
+        return {"event": SUPERSEDED}
+    now = control.now()
+    closes = run.triggered_at + config.job.poll_window
+    if now >= closes:
+        return {"event": "closed"}
+    wait = seconds_until(now, closes, now + config.job.poll_interval)
+    return {"event": JobState.RUNNING.value, "wakeSeq": str(seen), "waitSeconds": wait}
+
+
+def _same_attempt(run: Run) -> Require:
+    return Require(records.run_record(run.key, keys.RUN), Matches({"attempt": run.attempt, "status": run.status.value}))
+
+
+def _seen_running(control: Control, task: Task) -> None:
+    """JOB_STARTED, the first time the target says that the job runs."""
+
+    def decide() -> tuple[None, list[Write]]:
+        run = _run_of(control, task)
+        if run is None or run.status is not RunStatus.RUNNING or run.job_started_at is not None:
+            return None, []
+        now = control.now()
+        told = records.event(
+            EventType.JOB_STARTED,
+            run.key,
+            now,
+            f"the job of {run.pipeline} for {run.date} is running",
+            attempt=run.attempt,
+            runId=run.run_id,
+            jobId=run.job_id,
+        )
+        seen = transitions.amend(run, now=now, job_started_at=now)
+        return None, [records.put_run(seen, run), records.put_event(told)]
+
+    records.settle_commit(control, decide)
+
+
+def job_poll_exhausted(control: Control, task: Task) -> Output:
+    """The poll window closed: event, job-log record and FAILED_FINAL in one commit, unless the job was reported."""
+
+    def decide() -> tuple[Output, list[Write]]:
+        seen = _wake_seq(control, task)
+        run = _run_of(control, task)
+        if run is None:
+            return {"event": SUPERSEDED}, []
+        outcome = records.outcome_of(control.store, run)
+        if outcome is not None:
+            return {"event": outcome.event.value}, []
+        if run.status is not RunStatus.RUNNING:
+            return {"event": JobEvent.TIMEOUT.value}, []
+        return {"event": JobEvent.TIMEOUT.value}, _exhaust_poll(control, run, seen)
+
+    return records.settle_commit(control, decide)
+
+
+def _exhaust_poll(control: Control, run: Run, seen: int) -> list[Write]:
+    now = control.now()
+    window = _config_of(control, run).job
+    closed = f"{window.poll_window}" if window else ""
+    message = f"the job of {run.pipeline} for {run.date} had not ended when its poll window ({closed}) closed"
+    ended = transitions.step(
+        run,
+        RunStatus.JOB_POLL_EXHAUSTED,
+        RunStatus.FAILED_FINAL,
+        now=now,
+        final_reason=FinalReason.POLL_EXHAUSTED,
+        ended_at=now,
+        lease_until=None,
+        message=message,
+    )
+    record = starting.job_record(run, JobStatus(state=JobState.TIMED_OUT, error=message), now)
+    told = records.event(
+        EventType.JOB_POLL_EXHAUSTED,
+        run.key,
+        now,
+        message,
+        attempt=run.attempt,
+        runId=run.run_id,
+        jobId=run.job_id,
+    )
+    return [
+        records.put_run(ended, run),
+        records.drop_active_if(run.key, seen),
+        records.put_job(msgspec.structs.replace(record, reported_by="interlock"), control.new_id()),
+        *completion.cancel_sla_writes(control, run, now),
+        records.put_event(told),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------ outcome
+
+
+def complete_trigger(control: Control, task: Task) -> Output:
+    """Decide the outcome, once."""
+    return completion.settle(control, task.key, task.attempt)
+
+
+def infra_failure(control: Control, task: Task) -> Output:
+    """The lifecycle can not go on: FAILED_FINAL, and somebody hears of it."""
+    cause = task.error if isinstance(task.error, dict) else {"Error": str(task.error)}
+    told = f"{cause.get('Error', 'error')}: {str(cause.get('Cause', ''))[:500]}"
+    return {"result": completion.fail_final(control, task.key, task.attempt, FinalReason.INFRA, told)}
+
+
+def trigger(control: Control, task: Task) -> Output:
+    """Start the job of this attempt, at most once."""
+    return starting.trigger(control, task.key, task.attempt)
+
+
+def trigger_exhausted(control: Control, task: Task) -> Output:
+    """No start succeeded."""
+    return starting.exhausted(control, task.key, task.attempt, str(task.error or ""))
+
+
+_MODES: Final[dict[str, Callable[[Control, Task], Output]]] = {
+    "evaluate": evaluate,
+    "validation-exhausted": validation_exhausted,
+    "trigger": trigger,
+    "trigger-exhausted": trigger_exhausted,
+    "check-job": check_job,
+    "job-poll-exhausted": job_poll_exhausted,
+    "complete-trigger": complete_trigger,
+    "infra-failure": infra_failure,
+}

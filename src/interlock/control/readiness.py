@@ -1,0 +1,139 @@
+"""Are the inputs of a run ready? Gathers what the rules read and has it decided."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from interlock.control import catalog, records
+from interlock.control.records import digest
+from interlock.decide import cascade
+from interlock.decide.rules import Verdict, evaluate
+from interlock.decide.sensors import candidate_keys, key_matches, select
+from interlock.model import keys
+from interlock.model.config import Mode, PipelineConfig, Rule, Schedule, Upstream
+from interlock.model.keys import RunKey, Table
+from interlock.model.periods import Period, parse_period
+from interlock.model.run import Marker
+from interlock.model.sensor import Sensor, is_upstream
+from interlock.model.times import zone
+from interlock.ports.store import Store
+
+
+def gather(store: Store, config: PipelineConfig, key: RunKey, names: Iterable[str]) -> dict[str, Sensor]:
+    """Every stored observation that rules of these keys may read for a run; cascade markers read like sensors."""
+    wanted = list(dict.fromkeys(names))
+    plain = [name for name in wanted if not is_upstream(name)]
+    found = records.get_sensors(store, config.id, candidate_keys(plain, key.period))
+    for entry in config.after:
+        name = keys.UPSTREAM + entry.pipeline
+        sensor = upstream_sensor(store, config, key, entry) if name in wanted else None
+        if sensor is not None:
+            found[name] = sensor
+    return found
+
+
+def judge(
+    store: Store, config: PipelineConfig, key: RunKey, now: datetime, rules: Sequence[Rule], mode: Mode
+) -> tuple[Verdict, dict[str, Sensor]]:
+    """Evaluate a set of rules for a run, at one instant."""
+    sensors = gather(store, config, key, [rule.key for rule in rules])
+    schedule = config.schedule_of(key.schedule)
+    return evaluate(rules, mode, sensors, key.period, zone(schedule.timezone), now), sensors
+
+
+def readiness(store: Store, config: PipelineConfig, key: RunKey, now: datetime) -> Verdict:
+    """The verdict of the validation rules for a run."""
+    return judge(store, config, key, now, config.validation.rules, config.validation.trigger)[0]
+
+
+def input_names(config: PipelineConfig, schedule: Schedule) -> list[str]:
+    """What an attempt is decided on: the sensors of its rules, of its trigger, and its upstreams."""
+    names = [rule.key for rule in config.validation.rules]
+    if schedule.trigger is not None:
+        names.append(schedule.trigger.key)
+    names += [keys.UPSTREAM + entry.pipeline for entry in config.after]
+    return list(dict.fromkeys(names))
+
+
+def post_run_names(config: PipelineConfig) -> list[str]:
+    """The sensors that are watched after completion."""
+    return list(dict.fromkeys(rule.key for rule in config.post_run.rules)) if config.post_run else []
+
+
+def reads(config: PipelineConfig, sensor_key: str) -> bool:
+    """Does a validation rule read this sensor?"""
+    return any(key_matches(rule.key, sensor_key) for rule in config.validation.rules)
+
+
+def selected(
+    store: Store, config: PipelineConfig, key: RunKey, names: Sequence[str], now: datetime
+) -> dict[str, Sensor]:
+    """The observations of these names that count for the run, by name."""
+    sensors = gather(store, config, key, names)
+    tz = zone(config.schedule_of(key.schedule).timezone)
+    chosen = {name: select(name, sensors, key.period, tz, now).sensor for name in names}
+    return {name: sensor for name, sensor in chosen.items() if sensor is not None}
+
+
+def digests(sensors: dict[str, Sensor]) -> dict[str, str]:
+    """Fingerprints of observations, by name."""
+    return {name: digest(sensor.data) for name, sensor in sensors.items()}
+
+
+def trigger_payload(store: Store, config: PipelineConfig, key: RunKey, now: datetime) -> dict[str, Any] | None:
+    """What the trigger sensor says for a run; None without a trigger or an observation."""
+    trigger = config.schedule_of(key.schedule).trigger
+    if trigger is None:
+        return None
+    found = selected(store, config, key, [trigger.key], now)
+    return found[trigger.key].data if trigger.key in found else None
+
+
+# ------------------------------------------------------------------------------------------------------ cascade
+
+
+def markers_for(store: Store, key: RunKey) -> list[Marker]:
+    """The cascade markers that may concern a run: of its own period, and of the hours of its day."""
+    prefix = f"{keys.MARKER}{key.schedule}#{key.period.day.isoformat()}"
+    found = store.query(Table.CONTROL, key.pk, prefix)
+    return [records.convert(record.item, Marker, record.key) for record in found]
+
+
+def awaited_upstreams(store: Store, config: PipelineConfig, key: RunKey) -> tuple[str, ...]:
+    """Which upstream periods a run still waits for, in words; empty when its markers are complete."""
+    markers = markers_for(store, key)
+    have = {
+        entry.pipeline: frozenset(one.date for one in markers if one.upstream == entry.pipeline)
+        for entry in config.after
+    }
+    schedule = config.schedule_of(key.schedule)
+    return cascade.missing_markers(config.after, schedule, key.period, have, _expected(store, config, key))
+
+
+def _expected(store: Store, config: PipelineConfig, key: RunKey) -> dict[str, tuple[Period, ...]]:
+    tz = zone(config.schedule_of(key.schedule).timezone)
+    named = catalog.calendars(store)
+    return {
+        entry.pipeline: cascade.expected_hours(catalog.current(store, entry.pipeline), key.period, named, tz)
+        for entry in config.after
+        if entry.require == "all-hours"
+    }
+
+
+def upstream_sensor(store: Store, config: PipelineConfig, key: RunKey, entry: Upstream) -> Sensor | None:
+    """The marker of one upstream as a rule reads it."""
+    markers = [one for one in markers_for(store, key) if one.upstream == entry.pipeline]
+    if not markers:
+        return None
+    complete = entry.require == "same-period" or not _hours_missing(store, config, key, entry, markers)
+    data = cascade.upstream_sensor(entry, markers, key.period, complete)
+    if data is None:
+        return None
+    return Sensor(keys.UPSTREAM + entry.pipeline, data, max(one.completed_at for one in markers))
+
+
+def _hours_missing(store: Store, config: PipelineConfig, key: RunKey, entry: Upstream, markers: list[Marker]) -> bool:
+    have = {entry.pipeline: frozenset(one.date for one in markers)}
+    schedule = config.schedule_of(key.schedule)
+    day = parse_period(key.period.day.isoformat())
+    return bool(cascade.missing_markers([entry], schedule, day, have, _expected(store, config, key)))

@@ -1,0 +1,274 @@
+"""Reading and writing typed records: what lies under which key, and the writes that belong together.
+
+Writes are made here and committed by the callers, several in one commit. A caller that loses a commit reads again and
+decides again: `settle_commit` is that loop.
+"""
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from interlock.control.context import Control
+from interlock.model import keys
+from interlock.model.errors import StoreError
+from interlock.model.events import CATALOGUE, EVENT_TTL_DAYS, Event, EventType, Severity
+from interlock.model.keys import RunKey, Table
+from interlock.model.run import Active, JobRecord, RerunRecord, Run, SlaState
+from interlock.model.sensor import Sensor
+from interlock.model.times import epoch_millis, format_instant, parse_instant
+from interlock.ports.store import Condition, Conflict, Delete, Item, Key, Matches, Missing, Put, Store, Write
+
+T = TypeVar("T")
+
+RECEIVED: Final = "_receivedAt"
+DIGEST: Final = "_digest"
+_OWN_SENSOR_FIELDS: Final = frozenset({RECEIVED, DIGEST, "_by", "ttl"})
+_NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_TRIES: Final = 20
+
+# Orders the events of one process that carry the same millisecond: sort keys alone would sort them by type.
+_order = itertools.count()
+
+
+def control_key(pk: str, sk: str) -> Key:
+    """A key of the control table."""
+    return Key(Table.CONTROL, pk, sk)
+
+
+def run_record(key: RunKey, kind: str) -> Key:
+    """The key of one of a run's records in the control table."""
+    return Key(Table.CONTROL, key.pk, key.sk(kind))
+
+
+def plain(record: msgspec.Struct) -> Item:
+    """A record as the store keeps it."""
+    return msgspec.to_builtins(record)  # type: ignore[no-any-return]  # a Struct becomes a dict
+
+
+def get(store: Store, key: Key, type_: type[T]) -> T | None:
+    """The typed record under a key."""
+    item = store.get(key)
+    return None if item is None else convert(item, type_, key)
+
+
+def convert(item: Item, type_: type[T], key: Key) -> T:
+    """An item as a typed record; an item that is none names itself."""
+    try:
+        return msgspec.convert(item, type_)
+    except msgspec.ValidationError as error:
+        raise StoreError(f"{key.table} {key.pk} {key.sk} is not a {type_.__name__}: {error}") from error
+
+
+def get_run(store: Store, key: RunKey) -> Run | None:
+    """The run of a slot."""
+    return get(store, run_record(key, keys.RUN), Run)
+
+
+def get_active(store: Store, key: RunKey) -> Active | None:
+    """The wake-up record of an active run."""
+    return get(store, run_record(key, keys.ACTIVE), Active)
+
+
+def get_sla(store: Store, key: RunKey) -> SlaState | None:
+    """The SLA state of a run."""
+    return get(store, run_record(key, keys.SLA), SlaState)
+
+
+def active_runs(store: Store, pipeline: str) -> list[RunKey]:
+    """The slots of a pipeline that have an attempt under way."""
+    pk = keys.pipeline_pk(pipeline)
+    return [keys.run_of(pk, found.key.sk, keys.ACTIVE) for found in store.query(Table.CONTROL, pk, keys.ACTIVE)]
+
+
+def latest_run(store: Store, pipeline: str, schedule: str) -> Run | None:
+    """The run of the latest date of a schedule."""
+    found = store.query(Table.CONTROL, keys.pipeline_pk(pipeline), f"{keys.RUN}{schedule}#", reverse=True, limit=1)
+    return convert(found[0].item, Run, found[0].key) if found else None
+
+
+def reruns_of(store: Store, key: RunKey) -> list[RerunRecord]:
+    """Every retry and rerun of a run."""
+    found = store.query(Table.RERUN, key.pk, f"{key.sk(keys.RERUN)}#")
+    return [convert(record.item, RerunRecord, record.key) for record in found]
+
+
+def job_log(store: Store, key: RunKey) -> list[JobRecord]:
+    """The job log of a run, oldest first."""
+    found = store.query(Table.JOBLOG, key.pk, f"{key.sk(keys.JOB)}#")
+    return [convert(record.item, JobRecord, record.key) for record in found]
+
+
+def outcome_of(store: Store, run: Run) -> JobRecord | None:
+    """The first record that ends the job of the run's latest attempt."""
+    return next((r for r in job_log(store, run.key) if r.attempt == run.attempt and r.event.outcome), None)
+
+
+# ------------------------------------------------------------------------------------------------------ sensors
+
+
+def digest(data: Mapping[str, Any]) -> str:
+    """A short fingerprint of an observation."""
+    return sha256(msgspec.json.encode(data, order="sorted")).hexdigest()[:16]
+
+
+def sensor_item(data: Mapping[str, Any], received_at: datetime, *, ttl: int | None = None, by: str = "") -> Item:
+    """An observation as our API stores it."""
+    item: Item = {"data": dict(data), RECEIVED: format_instant(received_at), DIGEST: digest(data)}
+    if ttl is not None:
+        item["ttl"] = ttl
+    if by:
+        item["_by"] = by
+    return item
+
+
+def sensor_of(key: str, item: Item) -> Sensor:
+    """A stored observation, flat or nested in `data`.
+
+    One written directly to the store and not yet processed has no received time: it counts as never received, until
+    the stream-router has stamped it and woken who reads it.
+    """
+    nested = item.get("data")
+    data = nested if isinstance(nested, dict) else {k: v for k, v in item.items() if k not in _OWN_SENSOR_FIELDS}
+    received = parse_instant(item.get(RECEIVED)) or _NEVER
+    ttl = item.get("ttl")
+    return Sensor(key, data, received, int(ttl) if isinstance(ttl, int | float) else None)
+
+
+def get_sensors(store: Store, pipeline: str, wanted: Sequence[str]) -> dict[str, Sensor]:
+    """The sensors of these exact keys that exist."""
+    pk = keys.pipeline_pk(pipeline)
+    items = store.get_many([control_key(pk, keys.sensor_sk(key)) for key in wanted])
+    return {key: sensor_of(key, item) for key, item in zip(wanted, items, strict=True) if item is not None}
+
+
+# ------------------------------------------------------------------------------------------------------- events
+
+
+def event(
+    type_: EventType,
+    key: RunKey,
+    now: datetime,
+    message: str,
+    /,
+    *,
+    severity: Severity | None = None,
+    **detail: Any,
+) -> Event:
+    """An event about a run; a pipeline's own event leaves schedule and date empty."""
+    return Event(
+        type=type_,
+        severity=severity or CATALOGUE[type_].severity,
+        pipeline_id=key.pipeline,
+        schedule_id=key.schedule,
+        date=key.date,
+        message=message,
+        timestamp=now,
+        detail=msgspec.to_builtins({name: value for name, value in detail.items() if value is not None}),
+    )
+
+
+def put_event(one: Event) -> Put:
+    """The write that records it; goes into the commit of the change it tells of."""
+    millis = epoch_millis(one.timestamp)
+    sk = keys.event_sk(millis, one.type, f"{next(_order):012x}")
+    item = plain(one)
+    item["ttl"] = millis // 1000 + EVENT_TTL_DAYS * 86_400
+    return Put(Key(Table.EVENTS, keys.pipeline_pk(one.pipeline_id), sk), item, Missing())
+
+
+def put_events(*events: Event) -> list[Write]:
+    """The writes that record several events, in their order."""
+    return [put_event(one) for one in events]
+
+
+def once(key: RunKey, what: str, now: datetime, *, keep: timedelta = timedelta(days=30)) -> Put:
+    """A write that makes its commit happen at most once: it fails when the same was written before."""
+    sk = f"{key.sk(keys.ALERTED)}#{what}"
+    return Put(control_key(key.pk, sk), {"at": format_instant(now), "ttl": int((now + keep).timestamp())}, Missing())
+
+
+def was_alerted(store: Store, key: RunKey, what: str) -> bool:
+    """Was `once` of this committed before?"""
+    return store.get(control_key(key.pk, f"{key.sk(keys.ALERTED)}#{what}")) is not None
+
+
+def publish_once(control: Control, one: Event, what: str) -> bool:
+    """Commit an event unless the same was committed before."""
+    key = RunKey(one.pipeline_id, one.schedule_id, one.date)
+    return control.store.commit([once(key, what, one.timestamp), put_event(one)]) is None
+
+
+# -------------------------------------------------------------------------------------------------- run writes
+
+
+def put_run(run: Run, before: Run | None) -> Put:
+    """Compare-and-set: the run replaces exactly the version it was made from."""
+    when: Condition = Missing() if before is None else Matches({"version": before.version, "attempt": before.attempt})
+    return Put(run_record(run.key, keys.RUN), plain(run), when)
+
+
+def put_sla(state: SlaState, before: SlaState | None) -> Put:
+    """Compare-and-set of the SLA state."""
+    when: Condition = Missing() if before is None else Matches({"version": before.version})
+    return Put(run_record(state.key, keys.SLA), plain(state), when)
+
+
+def put_job(record: JobRecord, unique: str) -> Put:
+    """Append to the job log."""
+    stamp = f"{format_instant(record.at)}-{unique}"
+    return Put(Key(Table.JOBLOG, record.key.pk, keys.job_sk(record.key, stamp)), plain(record), Missing())
+
+
+def put_rerun(run: Run, reason: str) -> Put:
+    """The record that an attempt was opened by a retry or rerun."""
+    record = RerunRecord(
+        pipeline=run.pipeline,
+        schedule=run.schedule,
+        date=run.date,
+        attempt=run.attempt,
+        source=run.source,
+        at=run.opened_at,
+        reason=reason,
+        requested_by=run.requested_by,
+    )
+    return Put(Key(Table.RERUN, run.key.pk, keys.rerun_sk(run.key, run.attempt)), plain(record), Missing())
+
+
+def put_active(run: Run) -> Put:
+    """A fresh wake-up record for a newly opened attempt."""
+    return Put(run_record(run.key, keys.ACTIVE), plain(Active(attempt=run.attempt, wake_seq=0)))
+
+
+def drop_active(key: RunKey) -> Delete:
+    """The attempt is over: nobody is woken any more."""
+    return Delete(run_record(key, keys.ACTIVE))
+
+
+def drop_active_if(key: RunKey, seen: int) -> Delete:
+    """The attempt is over, unless somebody asked for another look since `seen`."""
+    return Delete(run_record(key, keys.ACTIVE), Matches({"wakeSeq": seen}))
+
+
+# ------------------------------------------------------------------------------------------------------ commits
+
+
+def settle_commit(control: Control, decide: Callable[[], tuple[T, Iterable[Write]]]) -> T:
+    """Read, decide, commit; read again and decide again when somebody was faster.
+
+    `decide` returns its result and the writes; no writes means that there is nothing to do.
+    """
+    for _ in range(_TRIES):
+        result, writes = decide()
+        pending = list(writes)
+        if not pending or control.store.commit(pending) is None:
+            return result
+    raise StoreError(f"a commit lost {_TRIES} times in a row: somebody keeps changing the same record")
+
+
+def committed(conflict: Conflict | None) -> bool:
+    """Reads better than `is None`."""
+    return conflict is None

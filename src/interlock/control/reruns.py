@@ -1,0 +1,229 @@
+"""Rerun requests: refused with a reason, or accepted in one commit (SPEC 5, "Job log, retries, reruns")."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from interlock.control import catalog, opening, readiness, records, starting
+from interlock.control.catalog import Stored
+from interlock.control.context import Control
+from interlock.decide import calendars, transitions
+from interlock.decide.reruns import RerunVerdict, decide_rerun
+from interlock.model import keys
+from interlock.model.config import PipelineConfig
+from interlock.model.errors import InvalidValueError, UnknownPipelineError
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey
+from interlock.model.periods import parse_period
+from interlock.model.run import JobEvent, JobRecord, RerunRequest, Run, Source
+from interlock.ports.jobs import JobStarted, JobState
+from interlock.ports.store import Delete, Key, Matches, Missing, Put, Update, Write
+
+log = structlog.get_logger(__name__)
+
+_KEPT: Final = timedelta(days=7)
+
+
+def request(
+    control: Control,
+    key: RunKey,
+    *,
+    source: Source = Source.MANUAL,
+    reason: str = "",
+    force: bool = False,
+    requested_by: str = "",
+) -> RerunRequest:
+    """Ask for another attempt of a run; the stream-router decides. An unknown pipeline or schedule is an error here."""
+    config = catalog.current(control.store, key.pipeline)
+    if config is None:
+        raise UnknownPipelineError(f"there is no pipeline {key.pipeline!r} to rerun")
+    config.schedule_of(key.schedule)
+    parse_period(key.date)
+    made = RerunRequest(
+        pipeline=key.pipeline,
+        schedule=key.schedule,
+        date=key.date,
+        id=control.new_id(),
+        source=source,
+        at=control.now(),
+        reason=reason,
+        force=force,
+        requested_by=requested_by,
+    )
+    sk = keys.rerun_request_sk(key, made.id)
+    control.store.commit([Put(records.control_key(key.pk, sk), records.plain(made), Missing())])
+    return made
+
+
+def process(control: Control, where: Key) -> None:
+    """Decide a request, once."""
+    asked_target = _JobQuestion(control)
+
+    def decide() -> tuple[None, list[Write]]:
+        item = control.store.get(where)
+        if item is None or item.get("decision") is not None:
+            return None, []
+        asked = records.convert(item, RerunRequest, where)
+        found = catalog.stored(control.store, asked.pipeline)
+        if found is None or found.config is None or found.config.find_schedule(asked.schedule) is None:
+            verdict = RerunVerdict(False, f"there is no valid pipeline {asked.pipeline} with schedule {asked.schedule}")
+            return None, _refused(control, where, asked, None, verdict)
+        run = records.get_run(control.store, asked.key)
+        verdict = _verdict(control, found.config, asked, run, asked_target)
+        if not verdict.accepted:
+            return None, _refused(control, where, asked, run, verdict)
+        return None, _accepted(control, where, asked, run, found, verdict)
+
+    records.settle_commit(control, decide)
+
+
+def _verdict(
+    control: Control, config: PipelineConfig, asked: RerunRequest, run: Run | None, question: "_JobQuestion"
+) -> RerunVerdict:
+    if config.job is None or config.dry_run:
+        return RerunVerdict(False, f"{config.id} is a dry run: nothing is ever started")
+    schedule = config.schedule_of(asked.schedule)
+    excluded = calendars.withheld(schedule, catalog.calendars(control.store), asked.key.period.day)
+    running = False
+    if run is not None and transitions.job_may_have_started(run):
+        state = question.ask(run)
+        if state is JobState.SUCCEEDED:
+            return RerunVerdict(False, f"the job of attempt {run.attempt} has succeeded meanwhile: nothing to rerun")
+        running = state is JobState.RUNNING
+    return decide_rerun(
+        asked,
+        run,
+        config.job,
+        records.reruns_of(control.store, asked.key),
+        excluded=excluded,
+        changed=run is None or changed_since(control, config, run),
+        job_running=running,
+    )
+
+
+def changed_since(control: Control, config: PipelineConfig, run: Run) -> bool:
+    """Does any sensor that the rules, the trigger or the post-run read say something else than it did then?"""
+    schedule = config.schedule_of(run.schedule)
+    names = [*readiness.input_names(config, schedule), *readiness.post_run_names(config)]
+    current = readiness.digests(
+        readiness.selected(control.store, config, run.key, list(dict.fromkeys(names)), control.now())
+    )
+    return any(run.inputs.get(name) != value for name, value in current.items())
+
+
+class _JobQuestion:
+    """Asks a target, at most once per request, whether the job of a given-up attempt still runs."""
+
+    def __init__(self, control: Control) -> None:
+        self._control = control
+        self._answer: JobState | None = None
+
+    def ask(self, run: Run) -> JobState:
+        """RUNNING also when nobody can tell: a second job beside a running one is the accident we are here for."""
+        if self._answer is None:
+            self._answer = self._look(run)
+        return self._answer
+
+    def _look(self, run: Run) -> JobState:
+        reported = [
+            one
+            for one in records.job_log(self._control.store, run.key)
+            if one.attempt == run.attempt and one.event.outcome and one.reported_by != "interlock"
+        ]
+        if reported:
+            return JobState.SUCCEEDED if reported[-1].event is JobEvent.SUCCESS else JobState.FAILED
+        config = catalog.opened_with(self._control.store, run.pipeline, run.config_version)
+        try:
+            runner = starting.runner_of(self._control, config)
+            asked = starting.request_of(self._control, config, run)
+            job_id = run.job_id
+            if not job_id:
+                found = runner.recover(asked)
+                if not isinstance(found, JobStarted):
+                    # Nobody knows of such a job. A person who asks all the same has looked (TRIGGER_UNCERTAIN said so).
+                    return JobState.FAILED
+                job_id = found.job_id
+            status = runner.check(asked, job_id)
+        except Exception as error:  # noqa: BLE001 - a target that can not be asked can not be ruled out
+            log.warning("rerun-job-unknown", run=str(run.key), error=str(error))
+            return JobState.RUNNING
+        if status.state.terminal:
+            record = starting.job_record(run, status, self._control.now())
+            self._control.store.commit([records.put_job(record, self._control.new_id())])
+        return status.state
+
+
+def _accepted(
+    control: Control, where: Key, asked: RerunRequest, run: Run | None, found: Stored, verdict: RerunVerdict
+) -> list[Write]:
+    if found.config is None:
+        raise InvalidValueError(f"{asked.pipeline} has no valid config")
+    config, now = found.config, control.now()
+    schedule = config.schedule_of(asked.schedule)
+    again = transitions.open_attempt(
+        run,
+        asked.key,
+        asked.source,
+        now,
+        config_version=found.version,
+        lease_until=opening.lease_until(control, config, schedule),
+        opened_by=f"{asked.source} rerun: {asked.reason or verdict.reason}",
+        requested_by=asked.requested_by,
+    )
+    told = records.event(
+        EventType.RERUN_ACCEPTED,
+        asked.key,
+        now,
+        f"rerun of {asked.pipeline} for {asked.date} accepted: {verdict.reason}",
+        attempt=again.attempt,
+        source=asked.source,
+        reason=asked.reason,
+        requestedBy=asked.requested_by or None,
+    )
+    return [
+        records.put_event(told),
+        *opening.opening_writes(control, config, again, run),
+        *opening.version_writes(control, config, found.document),
+        records.put_rerun(again, asked.reason or verdict.reason),
+        Delete(records.run_record(asked.key, keys.BASELINE)),
+        Delete(records.run_record(asked.key, keys.AWAITED)),
+        _decision(where, "accepted", verdict.reason, now),
+    ]
+
+
+def _refused(control: Control, where: Key, asked: RerunRequest, run: Run | None, verdict: RerunVerdict) -> list[Write]:
+    now = control.now()
+    told = records.event(
+        EventType.RERUN_REJECTED,
+        asked.key,
+        now,
+        f"rerun of {asked.pipeline} for {asked.date} refused: {verdict.reason}",
+        source=asked.source,
+        reason=verdict.reason,
+        code=verdict.code,
+        requestedBy=asked.requested_by or None,
+    )
+    logged = JobRecord(
+        pipeline=asked.pipeline,
+        schedule=asked.schedule,
+        date=asked.date,
+        event=JobEvent.RERUN_REJECTED,
+        attempt=run.attempt if run else 0,
+        at=now,
+        error=verdict.reason,
+        reported_by=asked.requested_by,
+    )
+    return [
+        _decision(where, "rejected", verdict.reason, now),
+        records.put_job(logged, control.new_id()),
+        records.put_event(told),
+    ]
+
+
+def _decision(where: Key, decision: str, reason: str, now: datetime) -> Update:
+    """The request is decided: it is kept a while, and never decided again."""
+    until = int((now + _KEPT).timestamp())
+    return Update(
+        where, set={"decision": decision, "decidedBecause": reason, "ttl": until}, when=Matches({"decision": None})
+    )

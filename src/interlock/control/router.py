@@ -1,0 +1,152 @@
+"""stream-router: what a change of the control table or the job log sets in motion.
+
+A change is a hint: every route reads the current item and decides from that, so a redelivered or older change does
+nothing new. Routes commit; they never call a target and never wait.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Final
+
+from interlock.control import (
+    catalog,
+    completion,
+    dry_run,
+    observing,
+    opening,
+    records,
+    reruns,
+    sla_monitor,
+    upstreams,
+    waking,
+)
+from interlock.control.context import Control
+from interlock.decide import retries, transitions
+from interlock.model import keys
+from interlock.model.keys import RunKey, Table
+from interlock.model.run import JobEvent, JobRecord, RunStatus
+from interlock.ports.store import Change, Write
+from interlock.ports.timers import Timer, TimerKind
+
+
+def handle(control: Control, changes: Sequence[Change]) -> None:
+    """The entry point of the stream: a batch of changes, in their order."""
+    for change in changes:
+        route(control, change)
+
+
+def route(control: Control, change: Change) -> None:
+    """One change, by what was written."""
+    if not change.pk.startswith(keys.PIPELINE):
+        return
+    if change.table is Table.JOBLOG:
+        job_logged(control, change)
+        return
+    for prefix, act in _ROUTES:
+        if change.sk.startswith(prefix):
+            act(control, change)
+            return
+
+
+def at_of(change: Change) -> datetime:
+    """When the change was committed."""
+    return datetime.fromtimestamp(change.at / 1000, UTC)
+
+
+def sensor_changed(control: Control, change: Change) -> None:
+    """A sensor was written: it may open, wake, re-open, drift, be late."""
+    if change.item is not None:
+        key = change.sk[len(keys.SENSOR) :]
+        observing.observe(control, keys.pipeline_of(change.pk), key, at_of(change))
+
+
+def run_changed(control: Control, change: Change) -> None:
+    """A run record was written: start what is PENDING, time what waits for its retry, watch what has completed."""
+    key = keys.run_of(change.pk, change.sk, keys.RUN)
+    run = records.get_run(control.store, key)
+    if run is None:
+        return
+    match run.status:
+        case RunStatus.PENDING:
+            opening.start_execution(control, run)
+        case RunStatus.FAILED if run.retry_at is not None:
+            payload = {"pipeline": key.pipeline, "schedule": key.schedule, "date": key.date, "attempt": run.attempt}
+            name = f"retry-{keys.execution_name(key, run.attempt)[-50:]}"
+            control.timers.arm(Timer(name, run.retry_at, TimerKind.RETRY, payload))
+        case RunStatus.COMPLETED:
+            observing.watch_after_completion(control, run)
+        case _:
+            pass
+
+
+def retry_due(control: Control, key: RunKey, attempt: int) -> None:
+    """A run has waited out its retryDelay: open the attempt that was decided on when it failed."""
+
+    def decide() -> tuple[None, list[Write]]:
+        run = records.get_run(control.store, key)
+        if run is None or run.attempt != attempt or run.status is not RunStatus.FAILED:
+            return None, []
+        config = catalog.opened_with(control.store, run.pipeline, run.config_version)
+        outcome = records.outcome_of(control.store, run)
+        if config.job is None or outcome is None:
+            return None, []
+        verdict = retries.after_failure(config.job, outcome.category, records.reruns_of(control.store, key))
+        return None, completion.retry_writes(control, config, run, verdict, None)
+
+    records.settle_commit(control, decide)
+
+
+def config_changed(control: Control, change: Change) -> None:
+    """A config was written or removed."""
+    catalog.config_changed(control, keys.pipeline_of(change.pk))
+
+
+def sla_changed(control: Control, change: Change) -> None:
+    """An SLA state was written: its timers follow it."""
+    sla_monitor.schedule(control, keys.run_of(change.pk, change.sk, keys.SLA))
+
+
+def marker_written(control: Control, change: Change) -> None:
+    """An upstream completed a period."""
+    if change.item is not None:
+        schedule, date, upstream = change.sk[len(keys.MARKER) :].split("#", 2)
+        upstreams.marker_arrived(control, keys.pipeline_of(change.pk), schedule, date, upstream)
+
+
+def rerun_requested(control: Control, change: Change) -> None:
+    """Somebody asks for another attempt."""
+    if change.item is not None:
+        reruns.process(control, change.key)
+
+
+def job_logged(control: Control, change: Change) -> None:
+    """A job-log record: wake the execution, or make its commit if it is gone; a late success completes."""
+    if change.item is None:
+        return
+    record = records.convert(change.item, JobRecord, change.key)
+    if not record.event.outcome:
+        return
+    if dry_run.job_reported(control, record):
+        return
+    run = records.get_run(control.store, record.key)
+    if run is None or run.attempt != record.attempt:
+        return
+    if run.status is RunStatus.RUNNING:
+        name = keys.execution_name(run.key, run.attempt)
+        if not control.executions.is_open(name):
+            completion.settle(control, run.key, run.attempt)
+        else:
+            waking.wake(control, run.key)
+    elif record.event is JobEvent.SUCCESS and transitions.job_may_have_started(run):
+        completion.late_success(control, record)
+
+
+_ROUTES: Final[tuple[tuple[str, Callable[[Control, Change], None]], ...]] = (
+    (keys.SENSOR, sensor_changed),
+    (keys.RUN, run_changed),
+    (keys.SLA, sla_changed),
+    (keys.MARKER, marker_written),
+    (keys.RERUN_REQUEST, rerun_requested),
+    (keys.CONFIG_VERSION, lambda control, change: None),
+    (keys.CONFIG, config_changed),
+)

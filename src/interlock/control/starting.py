@@ -1,0 +1,258 @@
+"""Starting a job at most once per attempt (SPEC 5, Trigger).
+
+The order is the whole point: the run is committed as TRIGGERING with its RUN_ID *before* the target is called, and as
+RUNNING after it answered. Whoever finds a run in TRIGGERING knows that a call may have been made and got lost; then the
+target is asked for our RUN_ID, and where nobody can tell, the run ends with TRIGGER_UNCERTAIN rather than start twice.
+A clear refusal is remembered (`refused`), so that trying again after it is no such guess.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import structlog
+from msgspec.structs import replace
+
+from interlock.control import catalog, completion, records
+from interlock.control.context import Control
+from interlock.decide import transitions
+from interlock.decide.templates import fill
+from interlock.model.config import PipelineConfig
+from interlock.model.errors import InterlockError, InvalidValueError, JobStartError
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey
+from interlock.model.run import FailureCategory, FinalReason, JobEvent, JobRecord, Run, RunStatus
+from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobState, JobStatus, Recovery
+from interlock.ports.store import Write
+
+log = structlog.get_logger(__name__)
+
+Output = dict[str, Any]
+
+
+class TriggerInfrastructureError(InterlockError):
+    """The target could not be reached or can not take the job now; the lifecycle tries again."""
+
+
+class TriggerRefusedError(InterlockError):
+    """The target will never take this job; trying again can not help."""
+
+
+def trigger(control: Control, key: RunKey, attempt: int) -> Output:
+    """Start the job of an attempt whose rules have passed; raises for the lifecycle's Retry and Catch."""
+    run = _intend(control, key, attempt)
+    if run is None or run.status is RunStatus.RUNNING:
+        return _answer(control, key, attempt)
+    config = catalog.opened_with(control.store, run.pipeline, run.config_version)
+    try:
+        started = _call(control, config, run)
+    except JobStartError as error:
+        raise _failed(control, run, str(error), permanent=error.permanent, refused=True) from error
+    except InvalidValueError as error:
+        raise _failed(control, run, str(error), permanent=True, refused=True) from error
+    except Exception as error:
+        told = f"{type(error).__name__}: {error}"
+        raise _failed(control, run, told, permanent=False, refused=False) from error
+    if started is None:
+        message = f"nobody can tell whether the job {run.run_id} was started; look in the target, then rerun"
+        completion.fail_final(control, key, attempt, FinalReason.UNCERTAIN, message)
+        return _answer(control, key, attempt)
+    _record_start(control, run, started)
+    return _answer(control, key, attempt)
+
+
+def _answer(control: Control, key: RunKey, attempt: int) -> Output:
+    run = records.get_run(control.store, key)
+    mine = run is not None and run.attempt == attempt
+    running = run is not None and mine and run.status is RunStatus.RUNNING
+    return {"status": "started" if running else "superseded"}
+
+
+def _intend(control: Control, key: RunKey, attempt: int) -> Run | None:
+    """Commit the intent to call the target. The run as it was *before* says whether an earlier call may be lost."""
+
+    def decide() -> tuple[Run | None, list[Write]]:
+        run = records.get_run(control.store, key)
+        if run is None or run.attempt != attempt:
+            return None, []
+        now = control.now()
+        if run.status is RunStatus.PENDING and run.passed_at is not None:
+            run_id = f"{key.pipeline}-{key.date}-{attempt}-{control.new_id()}"
+            fresh = transitions.step(run, RunStatus.TRIGGERING, now=now, run_id=run_id, refused=False)
+            return _mark_fresh(fresh), [records.put_run(fresh, run)]
+        if run.status is RunStatus.TRIGGERING and run.refused:
+            again = transitions.amend(run, now=now, refused=False)
+            return _mark_fresh(again), [records.put_run(again, run)]
+        return (run if run.status in (RunStatus.TRIGGERING, RunStatus.RUNNING) else None), []
+
+    return records.settle_commit(control, decide)
+
+
+def _mark_fresh(run: Run) -> Run:
+    """In memory only: `refused` on the returned value says that no earlier call can be under way."""
+    return replace(run, refused=True)
+
+
+def _call(control: Control, config: PipelineConfig, run: Run) -> JobStarted | None:
+    """Call the target, or find the job of a call that got lost; None when nobody can tell."""
+    runner, request = runner_of(control, config), request_of(control, config, run)
+    if not run.refused:
+        found = runner.recover(request)
+        if found is Recovery.UNDECIDABLE:
+            return None
+        if isinstance(found, JobStarted):
+            return found
+    return runner.start(request)
+
+
+def _record_start(control: Control, run: Run, started: JobStarted) -> None:
+    def decide() -> tuple[None, list[Write]]:
+        current = records.get_run(control.store, run.key)
+        if current is None or current.attempt != run.attempt or current.status is not RunStatus.TRIGGERING:
+            return None, []
+        now = control.now()
+        running = transitions.step(
+            current, RunStatus.RUNNING, now=now, job_id=started.job_id, triggered_at=now, refused=False
+        )
+        config = catalog.opened_with(control.store, run.pipeline, run.config_version)
+        told = records.event(
+            EventType.JOB_TRIGGERED,
+            run.key,
+            now,
+            f"started the {config.job.type if config.job else ''} job of {run.pipeline} for {run.date}",
+            attempt=run.attempt,
+            runId=run.run_id,
+            jobId=started.job_id,
+            jobType=config.job.type if config.job else None,
+        )
+        writes: list[Write] = [records.put_run(running, current), records.put_event(told)]
+        if started.status is not None and started.status.state.terminal:
+            writes.append(records.put_job(job_record(running, started.status, now), control.new_id()))
+        return None, writes
+
+    records.settle_commit(control, decide)
+
+
+def _failed(control: Control, run: Run, error: str, *, permanent: bool, refused: bool) -> InterlockError:
+    """Log a start that did not succeed; the error to raise tells the lifecycle whether to try again."""
+
+    def decide() -> tuple[None, list[Write]]:
+        current = records.get_run(control.store, run.key)
+        if current is None or current.attempt != run.attempt or current.status is not RunStatus.TRIGGERING:
+            return None, []
+        now = control.now()
+        counted = transitions.amend(
+            current, now=now, trigger_failures=current.trigger_failures + 1, refused=refused, message=error[:1000]
+        )
+        logged = _log_line(run, JobEvent.INFRA_TRIGGER_FAILURE, now, error, permanent=permanent)
+        return None, [records.put_run(counted, current), records.put_job(logged, control.new_id())]
+
+    records.settle_commit(control, decide)
+    return TriggerRefusedError(error) if permanent else TriggerInfrastructureError(error)
+
+
+def exhausted(control: Control, key: RunKey, attempt: int, error: str) -> Output:
+    """Every start was refused: RETRY_EXHAUSTED, FAILED_FINAL (trigger-exhausted). No job budget is used."""
+
+    def decide() -> tuple[Output, list[Write]]:
+        run = records.get_run(control.store, key)
+        if run is None or run.attempt != attempt or run.status is not RunStatus.TRIGGERING:
+            return {"status": "superseded"}, []
+        now = control.now()
+        cause = run.message or error
+        if not run.refused:
+            message = f"the last call of the target got lost ({cause}); nobody can tell whether the job was started"
+            return {"status": "uncertain"}, completion.final_writes(control, run, FinalReason.UNCERTAIN, message)
+        message = f"the job of {key.pipeline} for {key.date} could not be started: {cause}"
+        ended = transitions.step(
+            run,
+            RunStatus.FAILED,
+            RunStatus.FAILED_FINAL,
+            now=now,
+            final_reason=FinalReason.TRIGGER_EXHAUSTED,
+            ended_at=now,
+            lease_until=None,
+            message=message,
+        )
+        told = records.event(
+            EventType.RETRY_EXHAUSTED,
+            key,
+            now,
+            message,
+            attempt=attempt,
+            budget=control.settings.trigger_max_attempts,
+            used=run.trigger_failures,
+            error=cause,
+        )
+        logged = _log_line(run, JobEvent.INFRA_TRIGGER_EXHAUSTED, now, cause, permanent=None)
+        return {"status": "exhausted"}, [
+            records.put_run(ended, run),
+            records.drop_active(key),
+            records.put_job(logged, control.new_id()),
+            records.put_event(told),
+        ]
+
+    return records.settle_commit(control, decide)
+
+
+def _log_line(run: Run, event: JobEvent, now: datetime, error: str, *, permanent: bool | None) -> JobRecord:
+    category = None
+    if permanent is not None:
+        category = FailureCategory.PERMANENT if permanent else FailureCategory.TRANSIENT
+    return JobRecord(
+        pipeline=run.pipeline,
+        schedule=run.schedule,
+        date=run.date,
+        event=event,
+        attempt=run.attempt,
+        at=now,
+        run_id=run.run_id,
+        category=category,
+        error=error[:2000],
+    )
+
+
+# ------------------------------------------------------------------------------------------------ target look-up
+
+
+def runner_of(control: Control, config: PipelineConfig) -> JobRunner:
+    """The runner of a pipeline's job type."""
+    if config.job is None or config.job.type not in control.jobs:
+        kind = config.job.type if config.job else "none"
+        raise JobStartError(f"jobs of type {kind} can not be started by this installation", permanent=True)
+    return control.jobs[config.job.type]
+
+
+def request_of(control: Control, config: PipelineConfig, run: Run) -> JobRequest:
+    """The job of an attempt, with its templates filled in."""
+    filled = fill(
+        config.job.config if config.job else {},
+        run.key,
+        run_id=run.run_id,
+        attempt=run.attempt,
+        environment=control.settings.environment,
+    )
+    return JobRequest(key=run.key, attempt=run.attempt, run_id=run.run_id, config=filled)
+
+
+def job_record(run: Run, status: JobStatus, at: datetime) -> JobRecord:
+    """The job-log record of a job's end, as its target tells it."""
+    events = {
+        JobState.SUCCEEDED: JobEvent.SUCCESS,
+        JobState.FAILED: JobEvent.FAIL,
+        JobState.TIMED_OUT: JobEvent.TIMEOUT,
+    }
+    category = status.category
+    if category is None and status.state is JobState.TIMED_OUT:
+        category = FailureCategory.TIMEOUT
+    return JobRecord(
+        pipeline=run.pipeline,
+        schedule=run.schedule,
+        date=run.date,
+        event=events[status.state],
+        attempt=run.attempt,
+        at=at,
+        run_id=run.run_id,
+        job_id=run.job_id,
+        category=category,
+        error=status.error[:2000],
+    )

@@ -1,0 +1,75 @@
+"""What the clock opens: cron ticks and inclusion dates (SPEC 2).
+
+Delivering the same tick again does nothing: the run is there. A tick that was missed while the controller was down is
+delivered late while `now < tick + window`; after that check 2 of the watchdog reports it.
+"""
+
+from datetime import date, datetime, timedelta
+
+import msgspec
+
+from interlock.control import catalog, opening
+from interlock.control.context import Control
+from interlock.decide import calendars, cron
+from interlock.model.config import PipelineConfig, Schedule, clock_time
+from interlock.model.keys import RunKey
+from interlock.model.times import local_time_on, to_local, zone
+
+_AHEAD = timedelta(days=400)
+
+
+class Due(msgspec.Struct, frozen=True):
+    """An instant at which a schedule opens a run; `day` is the day the calendar is asked about."""
+
+    at: datetime
+    run_date: str
+    day: date
+    why: str
+    tick: bool
+
+
+def next_due(control: Control, schedule: Schedule, after: datetime) -> Due | None:
+    """The first instant after `after` at which this schedule opens a run by the clock."""
+    if schedule.cron is not None:
+        tick = cron.next_tick(schedule, after)
+        return None if tick is None else _of_tick(schedule, tick)
+    return next(iter(_inclusions(control, schedule, after, after + _AHEAD)), None)
+
+
+def due_between(control: Control, schedule: Schedule, after: datetime, until: datetime) -> list[Due]:
+    """Every such instant of after < at <= until."""
+    if schedule.cron is not None:
+        return [_of_tick(schedule, tick) for tick in cron.ticks_between(schedule, after, until)]
+    return _inclusions(control, schedule, after, until)
+
+
+def _of_tick(schedule: Schedule, tick: cron.Tick) -> Due:
+    why = f"cron {schedule.cron} at {tick.local:%Y-%m-%d %H:%M} {schedule.timezone}"
+    return Due(tick.at, str(tick.period), tick.local.date(), why, tick=True)
+
+
+def _inclusions(control: Control, schedule: Schedule, after: datetime, until: datetime) -> list[Due]:
+    """Inclusion dates without a trigger open at `time` on the date."""
+    if schedule.include is None or schedule.trigger is not None:
+        return []
+    tz, at = zone(schedule.timezone), clock_time(schedule.time or "00:00")
+    named = catalog.calendars(control.store)
+    days = calendars.included_days(schedule, named, to_local(after, tz).date(), to_local(until, tz).date())
+    found = [Due(local_time_on(day, at, tz), str(day), day, f"inclusion date {day}", tick=False) for day in days]
+    return [one for one in found if after < one.at <= until]
+
+
+def deliver(control: Control, config: PipelineConfig, schedule: Schedule, due: Due) -> opening.Opened | None:
+    """Open the run of an instant that has come; None when it came too late."""
+    if control.now() >= due.at + max(schedule.evaluation.window, timedelta(minutes=1)):
+        return None
+    key = RunKey(config.id, schedule.schedule_id, due.run_date)
+    start = opening.Start(key=key, opened_by=due.why, day=due.day, tick_at=due.at if due.tick else None)
+    return opening.open_first(control, start)
+
+
+def overdue(control: Control, config: PipelineConfig, schedule: Schedule, since: datetime) -> list[Due]:
+    """What should have been delivered and may still be: instants of the last `window`, none before `since`."""
+    now = control.now()
+    first = max(since, now - schedule.evaluation.window)
+    return due_between(control, schedule, first - timedelta(milliseconds=1), now)

@@ -1,0 +1,51 @@
+"""Cascade: an upstream's marker opens the downstream run, wakes it, or asks for it again (SPEC 9)."""
+
+from interlock.control import catalog, completion, opening, readiness, records, waking
+from interlock.control.context import Control
+from interlock.decide import cascade
+from interlock.decide.sensors import key_matches
+from interlock.model import keys
+from interlock.model.config import PipelineConfig
+from interlock.model.keys import RunKey
+from interlock.model.periods import parse_period
+from interlock.model.run import Marker, RunStatus, Source
+
+
+def marker_arrived(control: Control, pipeline: str, schedule_id: str, date: str, upstream: str) -> None:
+    """A marker was written into a downstream's partition."""
+    config = catalog.current(control.store, pipeline)
+    where = records.control_key(keys.pipeline_pk(pipeline), keys.marker_sk(schedule_id, date, upstream))
+    marker = records.get(control.store, where, Marker)
+    if config is None or marker is None or config.find_schedule(schedule_id) is None:
+        return
+    schedule = config.schedule_of(schedule_id)
+    for entry in config.after:
+        period = cascade.wanted_periods(entry, schedule, parse_period(date))
+        if entry.pipeline == upstream and period is not None:
+            _advance(control, config, RunKey(pipeline, schedule_id, str(period)), marker)
+
+
+def _advance(control: Control, config: PipelineConfig, key: RunKey, marker: Marker) -> None:
+    run = records.get_run(control.store, key)
+    if run is None:
+        if not readiness.awaited_upstreams(control.store, config, key):
+            why = f"cascade: {', '.join(entry.pipeline for entry in config.after)} completed {key.date}"
+            opening.open_first(control, opening.Start(key=key, opened_by=why, day=key.period.day))
+        return
+    reads_it = any(key_matches(rule.key, keys.UPSTREAM + marker.upstream) for rule in config.validation.rules)
+    if run.active:
+        # A run that has not passed yet reads the marker when it looks again; one that has, compares at completion.
+        if run.status is RunStatus.PENDING and reads_it:
+            waking.wake(control, key)
+        return
+    if marker.completed_at > (run.passed_at or run.opened_at) and _seen_before(control, config, key, marker):
+        reason = f"{marker.upstream} completed {marker.date} again (attempt {marker.attempt})"
+        unique = f"{marker.upstream}-{marker.date}-{marker.attempt}"
+        request = completion.rerun_request(key, Source.UPSTREAM, reason, control.now(), unique)
+        control.store.commit([completion.put_request(request)])
+
+
+def _seen_before(control: Control, config: PipelineConfig, key: RunKey, marker: Marker) -> bool:
+    """Is this a completion *again*? The first completion of a period is what the run waited for, not news to it."""
+    run = records.get_run(control.store, key)
+    return marker.attempt > 1 or (run is not None and keys.UPSTREAM + marker.upstream in run.inputs)

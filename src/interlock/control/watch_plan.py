@@ -1,0 +1,88 @@
+"""When could the watchdog next find something, if nothing is written until then?
+
+The simulation skips passes that can find nothing; that is what makes a year take seconds. The answer may be too early
+(a pass for nothing), never too late: every instant that a check of `interlock.control.watchdog` compares with `now` is
+among the candidates here.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, time, timedelta
+
+from interlock.control import catalog, records
+from interlock.control.context import Control
+from interlock.decide import cron, sla, watchdog
+from interlock.model import keys
+from interlock.model.config import PipelineConfig, Schedule, clock_time
+from interlock.model.keys import Table
+from interlock.model.periods import Granularity, parse_period, period_of
+from interlock.model.run import SlaState
+from interlock.model.times import local_time_on, parse_instant, to_local, zone
+
+
+def next_look(control: Control) -> datetime | None:
+    """The first instant after now at which some check could come to another verdict; None when none ever could."""
+    now = control.now()
+    found: list[datetime] = []
+    for pipeline in control.store.pipelines():
+        config = catalog.current(control.store, pipeline)
+        if config is None or config.dry_run:
+            continue
+        found += [at for at in _of_records(control, config) if at > now]
+        for schedule in config.all_schedules:
+            found += [at for at in _of_schedule(control, config, schedule, now) if at > now]
+    return min(found, default=None)
+
+
+def _of_records(control: Control, config: PipelineConfig) -> Iterator[datetime]:
+    """Leases, retries, awaited post-run data, SLA alerts."""
+    pk = keys.pipeline_pk(config.id)
+    for key in records.active_runs(control.store, config.id):
+        run = records.get_run(control.store, key)
+        if run is not None:
+            yield from (at for at in (run.lease_until, run.retry_at) if at is not None)
+    for record in control.store.query(Table.CONTROL, pk, keys.AWAITED):
+        due = parse_instant(record.item.get("dueAt"))
+        if due is not None:
+            yield due
+    for record in control.store.query(Table.CONTROL, pk, keys.SLA):
+        yield from sla.next_instants(records.convert(record.item, SlaState, record.key)).values()
+
+
+def _of_schedule(control: Control, config: PipelineConfig, schedule: Schedule, now: datetime) -> Iterator[datetime]:
+    """Ticks and what is due after them; new days and hours; deadlines; a sensor with a time that ages."""
+    tz = zone(schedule.timezone)
+    local = to_local(now, tz)
+    grace = control.settings.missed_grace
+    days = [local.date() + timedelta(days=offset) for offset in (-1, 0, 1)]
+    if schedule.cron is not None:
+        ticks = [cron.previous_tick(schedule, now), cron.next_tick(schedule, now)]
+        for tick in ticks:
+            if tick is not None:
+                yield tick.at
+                yield tick.at + grace
+    times = [time()] + [clock_time(text) for text in (schedule.time, _clock_deadline(schedule)) if text]
+    for at in (local_time_on(day, one, tz) for day in days for one in times):
+        yield at
+        yield at + grace
+    if _hourly(control, config, schedule):
+        hour = period_of(local, Granularity.HOUR)
+        for one in (hour, hour.shifted(1)):
+            yield one.start(tz)
+            deadline = watchdog.trigger_deadline(schedule.trigger, schedule, one) if schedule.trigger else None
+            before = (
+                watchdog.trigger_deadline(schedule.trigger, schedule, one.shifted(-1)) if schedule.trigger else None
+            )
+            yield from (at for at in (deadline, before) if at is not None)
+
+
+def _clock_deadline(schedule: Schedule) -> str | None:
+    deadline = schedule.trigger.deadline if schedule.trigger else None
+    return deadline if deadline is not None and not deadline.startswith(":") else None
+
+
+def _hourly(control: Control, config: PipelineConfig, schedule: Schedule) -> bool:
+    deadlines = [config.sla.deadline if config.sla else None, schedule.trigger.deadline if schedule.trigger else None]
+    if any(text is not None and text.startswith(":") for text in deadlines):
+        return True
+    latest = records.latest_run(control.store, config.id, schedule.schedule_id)
+    return latest is not None and parse_period(latest.date).granularity is not Granularity.DAY

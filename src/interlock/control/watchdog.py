@@ -1,0 +1,331 @@
+"""watchdog: notices what did *not* happen (SPEC 8). Eight checks in a table; one failing does not stop the others.
+
+Independent of the lifecycle: it reads configs, active runs and the few records that are due, never the history. Each
+alert is given once per run, remembered with a `once` record in the alert's own commit.
+"""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+import msgspec
+import structlog
+
+from interlock.control import catalog, completion, observing, opening, readiness, records, router, sla_monitor
+from interlock.control.context import Control
+from interlock.decide import calendars, cron, watchdog
+from interlock.decide.sensors import key_matches, trigger_match
+from interlock.decide.watchdog import Finding
+from interlock.model import keys
+from interlock.model.config import Calendar, PipelineConfig, Schedule
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey, Table
+from interlock.model.periods import Granularity, Period, day_period, parse_period
+from interlock.model.run import FinalReason, Run, RunStatus, Source
+from interlock.model.times import parse_instant, to_local, zone
+from interlock.ports.store import Delete, Write
+
+log = structlog.get_logger(__name__)
+
+_RECENT_SENSORS: Final = 50
+
+
+class Watched(msgspec.Struct, frozen=True):
+    """One pipeline as the checks see it. No check alerts for an instant before `since`."""
+
+    config: PipelineConfig
+    calendars: dict[str, Calendar]
+    since: datetime
+    now: datetime
+
+
+def run(control: Control) -> list[str]:
+    """Every check for every pipeline; returns the names of the checks that failed, after WATCHDOG_DEGRADED."""
+    started = catalog.first_started(control)
+    named = catalog.calendars(control.store)
+    errors: dict[str, str] = {}
+    for pipeline in control.store.pipelines():
+        found = catalog.stored(control.store, pipeline)
+        if found is None or found.config is None or found.config.dry_run:
+            continue
+        since = max(started, found.first_applied_at or control.now())
+        watched = Watched(found.config, named, since, control.now())
+        for name, check in CHECKS:
+            try:
+                check(control, watched)
+            except Exception as error:  # noqa: BLE001 - one failing check does not stop the others
+                log.error("watchdog-check-failed", check=name, pipeline=pipeline, error=str(error))
+                errors.setdefault(name, f"{pipeline}: {type(error).__name__}: {error}")
+    if errors:
+        _degraded(control, errors)
+    return sorted(errors)
+
+
+def _degraded(control: Control, errors: dict[str, str]) -> None:
+    slot = RunKey("_watchdog", "", "")
+    message = f"watchdog checks failed: {', '.join(sorted(errors))}"
+    told = records.event(
+        EventType.WATCHDOG_DEGRADED, slot, control.now(), message, checks=sorted(errors), errors=errors
+    )
+    control.store.commit([records.put_event(told)])
+
+
+def _exists(control: Control, watched: Watched, schedule: Schedule) -> Callable[[Period], bool]:
+    """Is there a run of a period, or of an hour of a day?"""
+
+    def exists(period: Period) -> bool:
+        prefix = f"{keys.RUN}{schedule.schedule_id}#{period}"
+        return bool(control.store.query(Table.CONTROL, keys.pipeline_pk(watched.config.id), prefix, limit=1))
+
+    return exists
+
+
+def _tell(control: Control, watched: Watched, schedule: Schedule, finding: Finding) -> None:
+    key = RunKey(watched.config.id, schedule.schedule_id, str(finding.period))
+    if records.was_alerted(control.store, key, finding.event):
+        return
+    told = records.event(finding.event, key, watched.now, f"{key.pipeline}: {finding.message}", **finding.detail)
+    records.publish_once(control, told, finding.event)
+
+
+# ------------------------------------------------------------------------------------------------- 1, 4: active runs
+
+
+def stale_runs(control: Control, watched: Watched) -> None:
+    """1: an attempt outlived its lease."""
+    for key in records.active_runs(control.store, watched.config.id):
+        run_ = records.get_run(control.store, key)
+        finding = watchdog.stale(run_, watched.now) if run_ is not None else None
+        if run_ is not None and finding is not None:
+            completion.fail_final(control, key, run_.attempt, FinalReason.STALE, finding.message)
+
+
+def reconcile_triggers(control: Control, watched: Watched) -> None:
+    """4: a trigger that holds without a run, and an active run that nothing drives."""
+    for key in records.active_runs(control.store, watched.config.id):
+        run_ = records.get_run(control.store, key)
+        if run_ is not None and run_.active:
+            _revive(control, run_)
+    for schedule in watched.config.all_schedules:
+        if schedule.trigger is not None:
+            _recover_triggers(control, watched, schedule)
+    _recover_cascade(control, watched)
+
+
+def _revive(control: Control, run_: Run) -> None:
+    """An active run whose execution is not open: start it, or do what it would have done."""
+    if run_.status is RunStatus.FAILED:
+        if run_.retry_at is not None and run_.retry_at <= control.now():
+            router.retry_due(control, run_.key, run_.attempt)
+        return
+    if control.executions.is_open(keys.execution_name(run_.key, run_.attempt)):
+        return
+    if opening.start_execution(control, run_):
+        reason = f"attempt {run_.attempt} had no execution"
+        _recovered(control, run_.key, reason, f"{EventType.TRIGGER_RECOVERED}-{run_.attempt}")
+    elif run_.status is RunStatus.RUNNING and records.outcome_of(control.store, run_) is not None:
+        completion.settle(control, run_.key, run_.attempt)
+
+
+def _recovered(control: Control, key: RunKey, reason: str, what: str) -> None:
+    told = records.event(
+        EventType.TRIGGER_RECOVERED, key, control.now(), f"{key.pipeline} for {key.date}: {reason}", reason=reason
+    )
+    records.publish_once(control, told, what)
+
+
+def _recover_triggers(control: Control, watched: Watched, schedule: Schedule) -> None:
+    trigger = schedule.trigger
+    if trigger is None:
+        return
+    pk = keys.pipeline_pk(watched.config.id)
+    found = control.store.query(Table.CONTROL, pk, keys.sensor_sk(trigger.key), reverse=True, limit=_RECENT_SENSORS)
+    for record in found:
+        sensor = records.sensor_of(record.key.sk[len(keys.SENSOR) :], record.item)
+        if not key_matches(trigger.key, sensor.key) or sensor.received_at < watched.since - watchdog.LOOKBACK:
+            continue
+        period = observing.run_period_of(schedule, sensor)
+        result = trigger_match(trigger, sensor, watched.now)
+        if isinstance(period, str) or not result.passed:
+            continue
+        key = RunKey(watched.config.id, schedule.schedule_id, str(period))
+        if records.get_run(control.store, key) is None:
+            _open_lost(control, watched, schedule, key, f"sensor {sensor.key}: {result.reason}", sensor.received_at)
+
+
+def _recover_cascade(control: Control, watched: Watched) -> None:
+    """Markers that are complete without a run; the newest few periods are looked at."""
+    config = watched.config
+    if not config.after:
+        return
+    schedule = config.all_schedules[0]
+    prefix = f"{keys.MARKER}{schedule.schedule_id}#"
+    found = control.store.query(Table.CONTROL, keys.pipeline_pk(config.id), prefix, reverse=True, limit=_RECENT_SENSORS)
+    dates = {record.key.sk[len(prefix) :].split("#")[0] for record in found}
+    wanted = {parse_period(date) for date in dates} | {day_period(parse_period(date).day) for date in dates}
+    for period in sorted(wanted):
+        key = RunKey(config.id, schedule.schedule_id, str(period))
+        if records.get_run(control.store, key) is None and not readiness.awaited_upstreams(control.store, config, key):
+            _open_lost(control, watched, schedule, key, "cascade: all upstreams completed", None)
+
+
+def _open_lost(
+    control: Control, watched: Watched, schedule: Schedule, key: RunKey, why: str, arrived: datetime | None
+) -> None:
+    if calendars.withheld(schedule, watched.calendars, key.period.day) is not None:
+        return
+    start = opening.Start(key=key, opened_by=f"watchdog: {why}", day=key.period.day, first_arrival=arrived)
+    if opening.open_first(control, start) is opening.Opened.OPENED:
+        _recovered(control, key, f"its start had been lost ({why})", EventType.TRIGGER_RECOVERED)
+
+
+# ------------------------------------------------------------------------------------------- 2, 3: missed schedules
+
+
+def missed_schedules(control: Control, watched: Watched) -> None:
+    """2: cron ticks without a run."""
+    for schedule in watched.config.all_schedules:
+        exists = _exists(control, watched, schedule)
+        for finding in watchdog.missed_ticks(
+            schedule, watched.calendars, watched.since, watched.now, exists, grace=control.settings.missed_grace
+        ):
+            _tell(control, watched, schedule, finding)
+
+
+def missed_inclusions(control: Control, watched: Watched) -> None:
+    """3: inclusion dates without a run."""
+    for schedule in watched.config.all_schedules:
+        exists = _exists(control, watched, schedule)
+        for finding in watchdog.missed_inclusions(
+            schedule, watched.calendars, watched.since, watched.now, exists, grace=control.settings.missed_grace
+        ):
+            _tell(control, watched, schedule, finding)
+
+
+# ------------------------------------------------------------------------------------------------------- 5, 8: SLA
+
+
+def sla_timers(control: Control, watched: Watched) -> None:
+    """5: every due period has its SLA state, run or no run; its timers follow from that."""
+    if watched.config.sla is None or watched.config.sla.deadline is None:
+        return
+    for schedule in watched.config.all_schedules:
+        for period in due_periods(control, watched, schedule):
+            key = RunKey(watched.config.id, schedule.schedule_id, str(period))
+            sla_monitor.reconcile(control, key, since=watched.since)
+
+
+def due_periods(control: Control, watched: Watched, schedule: Schedule) -> list[Period]:
+    """The periods of the last two days whose run should exist or be on its way, and that no calendar withholds."""
+    first = max(watched.since, watched.now - timedelta(days=2))
+    if schedule.cron is not None:
+        ticks = cron.ticks_between(schedule, first - timedelta(seconds=1), watched.now)
+        return [
+            tick.period for tick in ticks if calendars.exclusion(schedule, watched.calendars, tick.local.date()) is None
+        ]
+    tz = zone(schedule.timezone)
+    day, last = to_local(watched.now - timedelta(days=2), tz).date(), to_local(watched.now, tz).date()
+    periods: list[Period] = []
+    while day <= last:
+        if calendars.withheld(schedule, watched.calendars, day) is None:
+            periods += _sensor_driven(control, watched, schedule, day_period(day))
+        day += timedelta(days=1)
+    return periods
+
+
+def _sensor_driven(control: Control, watched: Watched, schedule: Schedule, day: Period) -> list[Period]:
+    """The day itself, or its hours so far where the runs are hourly: what the deadline or the latest run says."""
+    tz = zone(schedule.timezone)
+    deadline = watched.config.sla.deadline if watched.config.sla else None
+    hourly = deadline is not None and deadline.startswith(":")
+    if not hourly:
+        latest = records.latest_run(control.store, watched.config.id, schedule.schedule_id)
+        hourly = latest is not None and parse_period(latest.date).granularity is Granularity.HOUR
+    if not hourly:
+        return [day] if day.start(tz) <= watched.now else []
+    return [hour for hour in day.hours() if hour.exists(tz) and hour.start(tz) <= watched.now]
+
+
+def overdue_alerts(control: Control, watched: Watched) -> None:
+    """8 (and what a lost timer would have told): open SLA states with an instant past."""
+    if watched.config.sla is None:
+        return
+    pk = keys.pipeline_pk(watched.config.id)
+    for record in control.store.query(Table.CONTROL, pk, keys.SLA):
+        if record.item.get("outcome") is None:
+            sla_monitor.fire_alerts(control, keys.run_of(pk, record.key.sk, keys.SLA))
+
+
+# ------------------------------------------------------------------------------------------------- 6, 7: silence
+
+
+def trigger_deadlines(control: Control, watched: Watched) -> None:
+    """6: the trigger's deadline passed without a run: FAILED_FINAL, a rerun request may still open it."""
+    for schedule in watched.config.all_schedules:
+        exists = _exists(control, watched, schedule)
+        for finding in watchdog.deadlines_due(schedule, watched.calendars, watched.since, watched.now, exists):
+            _expire(control, watched, schedule, finding)
+
+
+def _expire(control: Control, watched: Watched, schedule: Schedule, finding: Finding) -> None:
+    key = RunKey(watched.config.id, schedule.schedule_id, str(finding.period))
+    found = catalog.stored(control.store, watched.config.id)
+    if found is None or found.config is None:
+        return
+    now = control.now()
+    ended = Run(
+        pipeline=key.pipeline,
+        schedule=key.schedule,
+        date=key.date,
+        status=RunStatus.FAILED_FINAL,
+        version=1,
+        attempt=1,
+        source=Source.FIRST,
+        config_version=found.version,
+        opened_at=now,
+        first_opened_at=now,
+        updated_at=now,
+        opened_by="watchdog: the trigger deadline passed",
+        final_reason=FinalReason.DEADLINE_EXPIRED,
+        ended_at=now,
+        message=finding.message,
+    )
+    told = records.event(finding.event, key, now, f"{key.pipeline}: {finding.message}", **finding.detail)
+    writes: list[Write] = [records.put_run(ended, None), records.put_event(told)]
+    control.store.commit([*writes, *opening.version_writes(control, found.config, found.document)])
+
+
+def missing_post_run(control: Control, watched: Watched) -> None:
+    """7: no post-run data newer than the completion within sensorTimeout."""
+    pk = keys.pipeline_pk(watched.config.id)
+    for record in control.store.query(Table.CONTROL, pk, keys.AWAITED):
+        due = parse_instant(record.item.get("dueAt"))
+        if due is None or watched.now < due:
+            continue
+        key = keys.run_of(pk, record.key.sk, keys.AWAITED)
+        names = readiness.post_run_names(watched.config)
+        message = f"no post-run sensor of {key.pipeline} for {key.date} came after its completion"
+        told = records.event(
+            EventType.POST_RUN_SENSOR_MISSING,
+            key,
+            watched.now,
+            message,
+            keys=names,
+            sensorTimeout=int(watched.config.post_run.sensor_timeout.total_seconds())
+            if watched.config.post_run
+            else None,
+        )
+        what = f"{EventType.POST_RUN_SENSOR_MISSING}-{record.item.get('attempt')}"
+        control.store.commit([Delete(record.key), records.once(key, what, watched.now), records.put_event(told)])
+
+
+CHECKS: Final[tuple[tuple[str, Callable[[Control, Watched], None]], ...]] = (
+    ("stale-triggers", stale_runs),
+    ("missed-schedules", missed_schedules),
+    ("missed-inclusions", missed_inclusions),
+    ("trigger-reconciliation", reconcile_triggers),
+    ("sla-scheduling", sla_timers),
+    ("trigger-deadlines", trigger_deadlines),
+    ("post-run-sensors", missing_post_run),
+    ("relative-sla", overdue_alerts),
+)

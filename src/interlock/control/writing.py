@@ -1,0 +1,158 @@
+"""What people and jobs write: observations and job outcomes. Refused writes leave nothing behind."""
+
+import difflib
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from interlock.control import catalog, records, starting
+from interlock.control.context import Control
+from interlock.decide.sensors import key_matches, period_of_write
+from interlock.model import keys
+from interlock.model.config import PipelineConfig
+from interlock.model.errors import InvalidValueError, UnknownPipelineError
+from interlock.model.keys import RunKey
+from interlock.model.run import FailureCategory, JobEvent, JobRecord, Run, RunStatus
+from interlock.model.sensor import check_observation
+from interlock.ports.store import Matches, Put, Require
+
+
+class Written(msgspec.Struct, frozen=True, rename="camel"):
+    """What became of an observation."""
+
+    pipeline: str
+    key: str
+    received_at: datetime
+    period: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def write_sensor(
+    control: Control, pipeline: str, key: str, data: object, *, ttl: int | None = None, by: str = ""
+) -> Written:
+    """Store an observation; durable when this returns."""
+    observation = check_observation(key, data)
+    config = known_pipeline(control, pipeline)
+    received = control.now()
+    where = records.control_key(keys.pipeline_pk(pipeline), keys.sensor_sk(key))
+    control.store.commit([Put(where, records.sensor_item(observation, received, ttl=ttl, by=by))])
+    own = period_of_write(key, observation)
+    return Written(
+        pipeline=pipeline,
+        key=key,
+        received_at=received,
+        period=str(own.period) if own.period else "",
+        warnings=_warnings(config, key, own.problem),
+    )
+
+
+def _warnings(config: PipelineConfig | None, key: str, problem: str) -> tuple[str, ...]:
+    found: list[str] = []
+    if problem:
+        found.append(f"no run is started: {problem}")
+    if config is not None and not any(key_matches(name, key) for name in read_keys(config)):
+        found.append(f"no rule of {config.id} reads {key!r}: it reads {', '.join(read_keys(config))}")
+    return tuple(found)
+
+
+def read_keys(config: PipelineConfig) -> list[str]:
+    """Every sensor key that anything in a config reads."""
+    names = [rule.key for rule in config.validation.rules]
+    names += [schedule.trigger.key for schedule in config.all_schedules if schedule.trigger is not None]
+    names += [rule.key for rule in (config.post_run.rules if config.post_run else [])]
+    return list(dict.fromkeys(names))
+
+
+def known_pipeline(control: Control, pipeline: str) -> PipelineConfig | None:
+    """The pipeline's config (None when it is invalid); an unknown name is an error with the nearest names."""
+    found = catalog.stored(control.store, pipeline)
+    if found is not None:
+        return found.config
+    near = difflib.get_close_matches(pipeline, control.store.pipelines(), n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise UnknownPipelineError(f"there is no pipeline {pipeline!r}{hint}")
+
+
+def report_job(
+    control: Control,
+    key: RunKey,
+    event: JobEvent,
+    *,
+    attempt: int | None = None,
+    run_id: str = "",
+    category: FailureCategory | None = None,
+    error: str = "",
+    by: str = "",
+) -> JobRecord:
+    """An outcome reported from outside; without an attempt or run id it is the active attempt's, if there is one."""
+    config = known_pipeline(control, key.pipeline)
+    if not event.outcome:
+        raise InvalidValueError(f"{event} is not an outcome: report success, fail or timeout")
+    if config is not None and config.dry_run:
+        number, named = _dry_attempt(control, key, attempt), run_id
+    else:
+        run = records.get_run(control.store, key)
+        number, named = _reported_attempt(key, run, attempt, run_id), run_id or (run.run_id if run else "")
+    record = JobRecord(
+        pipeline=key.pipeline,
+        schedule=key.schedule,
+        date=key.date,
+        event=event,
+        attempt=number,
+        at=control.now(),
+        run_id=named,
+        category=category,
+        error=error[:2000],
+        reported_by=by or "report",
+    )
+    control.store.commit([records.put_job(record, control.new_id())])
+    return record
+
+
+def _dry_attempt(control: Control, key: RunKey, attempt: int | None) -> int:
+    if control.store.get(records.run_record(key, keys.DRY_RUN)) is None:
+        raise InvalidValueError(f"{key} is a dry run that has not been observed yet: nothing to report on")
+    return attempt or 1
+
+
+def _reported_attempt(key: RunKey, run: Run | None, attempt: int | None, run_id: str) -> int:
+    if run is None:
+        raise InvalidValueError(f"{key} has never run: nothing to report on")
+    if run_id and run_id != run.run_id:
+        raise InvalidValueError(f"{key}: {run_id!r} is not the run id of its latest attempt ({run.run_id or 'none'})")
+    if attempt is not None and attempt > run.attempt:
+        raise InvalidValueError(f"{key} has no attempt {attempt}: its latest is {run.attempt}")
+    if attempt is None and not run_id and not run.active:
+        raise InvalidValueError(
+            f"{key} has no active attempt (attempt {run.attempt} is {run.status}): name the attempt or the run id"
+        )
+    wanted = attempt or run.attempt
+    if wanted == run.attempt and run.status in (RunStatus.PENDING, RunStatus.FAILED):
+        raise InvalidValueError(f"{key} attempt {wanted} has not started a job yet: nothing to report on")
+    return wanted
+
+
+def apply_document(control: Control, config: PipelineConfig, document: Mapping[str, Any]) -> bool:
+    """Store a validated config; False when nothing changed."""
+    return catalog.apply_config(control, config, dict(document))
+
+
+def job_ended(control: Control, key: RunKey, attempt: int) -> bool:
+    """A target says by itself that a job of ours is over: log what it says. True when that ended the job."""
+    run = records.get_run(control.store, key)
+    if run is None or run.attempt != attempt or run.status is not RunStatus.RUNNING:
+        # Not RUNNING yet: the lifecycle looks for itself as soon as it is.
+        return False
+    if records.outcome_of(control.store, run) is not None:
+        return False
+    config = catalog.opened_with(control.store, run.pipeline, run.config_version)
+    asked = starting.request_of(control, config, run)
+    status = starting.runner_of(control, config).check(asked, run.job_id)
+    if not status.state.terminal:
+        return False
+    record = starting.job_record(run, status, control.now())
+    same = Matches({"attempt": attempt, "status": RunStatus.RUNNING.value})
+    logged = records.put_job(record, control.new_id())
+    return control.store.commit([Require(records.run_record(key, keys.RUN), same), logged]) is None

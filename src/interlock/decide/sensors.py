@@ -1,0 +1,205 @@
+"""Which observation is about what: the period of a write, and the sensor that counts for a run (SPEC 3).
+
+Yesterday's "ready" must not start today. So an observation counts for a run of period D only if it is about D: its own
+period overlaps D or, having none of its own, it was received since D began. A malformed period is never repaired here:
+a safety controller does not guess the day.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from interlock.decide.checks import RuleResult, check_observation_of, unmet
+from interlock.decide.values import real_number, show
+from interlock.model.config import Trigger
+from interlock.model.errors import InvalidValueError
+from interlock.model.keys import split_sensor_key
+from interlock.model.periods import Granularity, Period, day_period, hour_period, parse_period
+from interlock.model.sensor import Sensor, is_upstream
+from interlock.model.times import format_instant, parse_instant, to_local
+
+_DAY: Final = Granularity.DAY
+_HOUR_TEXT: Final = re.compile(r"[0-9]{1,2}")
+
+
+class WritePeriod(msgspec.Struct, frozen=True):
+    """The period a write names for itself, if any; `problem` says why one that it tried to name can not be read."""
+
+    period: Period | None
+    problem: str = ""
+
+
+class Selected(msgspec.Struct, frozen=True):
+    """The sensor that counts for a run, or why none does."""
+
+    sensor: Sensor | None
+    reason: str
+
+
+class RunScope(msgspec.Struct, frozen=True):
+    """What a run's period means for reading sensors, worked out once for all of its rules."""
+
+    period: Period
+    tz: ZoneInfo
+    begins: datetime
+    suffixes: tuple[str, str]
+
+
+_NO_PERIOD: Final = WritePeriod(None)
+
+
+def period_of_write(key: str, data: Mapping[str, Any]) -> WritePeriod:
+    """The period of a write: its `date` and `hour` fields, else the `#period` suffix of its key, else none."""
+    day, hour = data.get("date"), data.get("hour")
+    if day is not None:
+        return _period_of_fields(key, day, hour)
+    if hour is not None:
+        return WritePeriod(None, f"hour is {show(hour)} but there is no date: write both")
+    if "#" not in key:
+        return _NO_PERIOD
+    return WritePeriod(split_sensor_key(key)[1])
+
+
+def _period_of_fields(key: str, day: object, hour: object) -> WritePeriod:
+    period = _date_field(day)
+    # The controller's own `upstream:` sensors carry the upstream's period, whatever its length.
+    if period is None or (period.granularity is not _DAY and not is_upstream(key)):
+        return WritePeriod(None, f"date is {show(day)}, which is not a day: write 2026-03-03 or 20260303")
+    if hour is None:
+        return WritePeriod(period)
+    number = _hour_field(hour)
+    if number is None:
+        return WritePeriod(None, f"hour is {show(hour)}, which is not an hour: write 0 to 23")
+    return WritePeriod(hour_period(period.day, number))
+
+
+def _date_field(day: object) -> Period | None:
+    try:
+        return parse_period(day) if isinstance(day, str) else None
+    except InvalidValueError:
+        return None
+
+
+def _hour_field(hour: object) -> int | None:
+    text = isinstance(hour, str) and _HOUR_TEXT.fullmatch(hour)
+    number = int(text[0]) if text else real_number(hour)
+    if number is None or not 0 <= number <= 23 or number % 1:
+        return None
+    return int(number)
+
+
+def run_period(sensor: Sensor, tz: ZoneInfo) -> Period:
+    """The period of the run that a trigger write opens: its own, else the day it was received."""
+    own = period_of_write(sensor.key, sensor.data)
+    if own.problem:
+        raise InvalidValueError(f"sensor {sensor.key}: {own.problem}")
+    return own.period or day_period(to_local(sensor.received_at, tz).date())
+
+
+def key_matches(name: str, sensor_key: str) -> bool:
+    """Is it the sensor of that name, or one of its per-period sensors? (`orders` is not `orders-count`.)"""
+    if name == sensor_key:
+        return True
+    stem, period = split_sensor_key(sensor_key)
+    return period is not None and stem == name
+
+
+def candidate_keys(keys: Iterable[str], period: Period) -> list[str]:
+    """The stored keys that rules of these keys may read for a run of that period: what a caller must fetch."""
+    dashed, compact = _suffixes(period)
+    return list(dict.fromkeys(one for key in keys for one in (key + dashed, key + compact, key)))
+
+
+@lru_cache(maxsize=4096)
+def _suffixes(period: Period) -> tuple[str, str]:
+    return f"#{period}", f"#{period.compact}"
+
+
+@lru_cache(maxsize=4096)
+def run_scope(period: Period, tz: ZoneInfo) -> RunScope:
+    """The scope of a run of that period in that zone."""
+    return RunScope(period, tz, period.start(tz), _suffixes(period))
+
+
+def select(
+    key: str,
+    sensors: Mapping[str, Sensor],
+    period: Period,
+    tz: ZoneInfo,
+    now: datetime,
+    *,
+    any_period: bool = False,
+) -> Selected:
+    """The sensor that a rule of that key reads for a run of that period; `sensors` are by full stored key."""
+    return select_in(run_scope(period, tz), key, sensors, now, any_period=any_period)
+
+
+def select_in(scope: RunScope, key: str, sensors: Mapping[str, Sensor], now: datetime, *, any_period: bool) -> Selected:
+    """`select`, for callers that read several sensors for one run."""
+    sensor = _own_sensor(scope, key, sensors, now) or sensors.get(key)
+    if sensor is None:
+        return Selected(None, _reason_absent(scope, key, sensors))
+    if sensor.expired(now):
+        return Selected(None, _reason_expired(sensor))
+    if any_period:
+        return Selected(sensor, "")
+    problem = _why_not_about(scope, sensor)
+    return Selected(None, problem) if problem else Selected(sensor, "")
+
+
+def _own_sensor(scope: RunScope, key: str, sensors: Mapping[str, Sensor], now: datetime) -> Sensor | None:
+    """`key#D`, in the form written last where both forms exist; an expired one is absent."""
+    dashed_suffix, compact_suffix = scope.suffixes
+    dashed, compact = sensors.get(key + dashed_suffix), sensors.get(key + compact_suffix)
+    if dashed is not None and dashed.expired(now):
+        dashed = None
+    if compact is None or compact.expired(now):
+        return dashed
+    if dashed is None or compact.received_at > dashed.received_at:
+        return compact
+    return dashed
+
+
+def _why_not_about(scope: RunScope, sensor: Sensor) -> str:
+    """Empty when the sensor is about the run's period."""
+    own = period_of_write(sensor.key, sensor.data)
+    if own.problem:
+        return f"{sensor.key} names no readable period: {own.problem}"
+    if own.period is not None:
+        if own.period == scope.period or own.period.overlaps(scope.period):
+            return ""
+        return f"{sensor.key} is about {own.period}, not {scope.period}"
+    if sensor.received_at >= scope.begins:
+        return ""
+    where = "" if str(scope.tz) == "UTC" else f" in {scope.tz}"
+    received = format_instant(sensor.received_at)
+    return f"{sensor.key} was received {received}, before {scope.period} began{where}"
+
+
+def _reason_absent(scope: RunScope, key: str, sensors: Mapping[str, Sensor]) -> str:
+    # Only an expired `key#D` can be there, or it would have been taken.
+    for suffix in scope.suffixes:
+        expired = sensors.get(key + suffix)
+        if expired is not None:
+            return _reason_expired(expired)
+    return f"no sensor {key}"
+
+
+def _reason_expired(sensor: Sensor) -> str:
+    at = parse_instant(sensor.ttl)
+    return f"{sensor.key} expired" + (f" at {format_instant(at)}" if at else f" (ttl {sensor.ttl})")
+
+
+def trigger_match(trigger: Trigger, sensor: Sensor, now: datetime) -> RuleResult:
+    """Does this write meet the trigger's condition? Its period does not matter here: it opens the run of its own."""
+    rule = trigger.as_rule()
+    if not key_matches(trigger.key, sensor.key):
+        return unmet(rule, f"{sensor.key} is not the trigger's sensor {trigger.key}")
+    if sensor.expired(now):
+        return unmet(rule, _reason_expired(sensor))
+    return check_observation_of(rule, sensor, now)

@@ -1,0 +1,231 @@
+"""The SLA of a run: when its alerts are due, which to give now, and how it ended (SPEC 6).
+
+All instants are computed from the run (its schedule, its period, its first arrival), never from "now", so that every
+part of the controller that arms, repairs or explains a timer finds the same ones.
+"""
+
+from datetime import datetime, timedelta
+from typing import Final, Literal
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from interlock.decide.cron import tick_of_period
+from interlock.model.config import Schedule, Sla, clock_time, parse_clock
+from interlock.model.durations import format_duration
+from interlock.model.errors import InvalidValueError
+from interlock.model.events import EventType
+from interlock.model.periods import Granularity, Period, period_of
+from interlock.model.run import SlaKind, SlaOutcome, SlaState
+from interlock.model.times import local_time_on, to_local, to_utc, zone
+
+_SECOND: Final = timedelta(seconds=1)
+_DAY: Final = timedelta(days=1)
+# Each warning with its breach. The two pairs do not know of each other.
+_PAIRS: Final = (
+    (SlaKind.WARNING, SlaKind.BREACH),
+    (SlaKind.RELATIVE_WARNING, SlaKind.RELATIVE_BREACH),
+)
+
+
+class SlaTimes(msgspec.Struct, frozen=True):
+    """The instants of a run's SLA; `deadline` is what a person wrote, for the alerts."""
+
+    deadline: str
+    warning_at: datetime | None = None
+    breach_at: datetime | None = None
+    relative_warning_at: datetime | None = None
+    relative_breach_at: datetime | None = None
+
+
+class SlaVerdict(msgspec.Struct, frozen=True):
+    """How the SLA of a completed run ended; the margin is negative when it was late."""
+
+    outcome: SlaOutcome
+    margin_seconds: int
+    deadline: str
+    breach_at: datetime
+
+
+class Projection(msgspec.Struct, frozen=True):
+    """How the SLA of a dry run would end."""
+
+    status: Literal["met", "breach", "n/a"]
+    estimated_completion: datetime
+    deadline: str
+    breach_at: datetime | None
+    margin_seconds: int | None
+
+
+def scheduled_start(schedule: Schedule, period: Period) -> datetime:
+    """When the run of this period is expected to start, whatever opened it."""
+    tz = zone(schedule.timezone)
+    if schedule.cron is not None:
+        tick = tick_of_period(schedule, period)
+        if tick is not None:
+            return tick.at
+        # A rerun of a date the cron does not have: as soon as the period could be run.
+        return period.start(tz) if schedule.period == "current" else period.end(tz)
+    if schedule.include is not None and schedule.trigger is None and period.granularity is Granularity.DAY:
+        return local_time_on(period.day, clock_time(schedule.time or "00:00"), tz)
+    return period.start(tz)
+
+
+def sla_times(
+    sla: Sla,
+    schedule: Schedule,
+    period: Period,
+    first_arrival: datetime | None,
+    *,
+    tick_at: datetime | None = None,
+) -> SlaTimes:
+    """The instants of this run's SLA. `tick_at` is the tick that opened it, where one did."""
+    try:
+        warning, breach = _absolute(sla, schedule, period, tick_at)
+        relative_warning, relative_breach = _relative(sla, first_arrival)
+    except OverflowError as error:
+        raise InvalidValueError(f"the SLA of {period} lies beyond the calendar: ask for a nearer date") from error
+    return SlaTimes(_deadline_text(sla), warning, breach, relative_warning, relative_breach)
+
+
+def due(state: SlaState, now: datetime) -> tuple[SlaKind, ...]:
+    """The alerts to give now. Of a warning and a breach that are both past, the breach only."""
+    pending = next_instants(state)
+    alerts: list[SlaKind] = []
+    for warning, breach in _PAIRS:
+        reached = [kind for kind in (warning, breach) if kind in pending and pending[kind] <= now]
+        alerts.extend(reached[-1:])
+    return tuple(alerts)
+
+
+def next_instants(state: SlaState) -> dict[SlaKind, datetime]:
+    """The alerts that may still be given, with their instants: a warning means nothing once its breach was given."""
+    if state.outcome is not None:
+        return {}
+    pending: dict[SlaKind, datetime] = {}
+    for warning, breach in _PAIRS:
+        if breach in state.fired:
+            continue
+        for kind in (warning, breach):
+            at = state.instant(kind)
+            if at is not None and kind not in state.fired:
+                pending[kind] = at
+    return pending
+
+
+def completion(state: SlaState, completed_at: datetime) -> SlaVerdict | None:
+    """How the SLA ends with the first completion of its run; None when there is none, or it has ended already."""
+    breach_at = _earliest(state.breach_at, state.relative_breach_at)
+    if state.outcome is not None or breach_at is None:
+        return None
+    limits = [state.instant(warning) or state.instant(breach) for warning, breach in _PAIRS]
+    in_time = all(limit is None or completed_at < limit for limit in limits)
+    # An alert that was given is answered by RECOVERED, even if a clock that is behind puts the completion before it.
+    met = in_time and not state.fired
+    return SlaVerdict(
+        outcome=SlaOutcome.MET if met else SlaOutcome.RECOVERED,
+        margin_seconds=_margin(breach_at, completed_at),
+        deadline=state.deadline,
+        breach_at=breach_at,
+    )
+
+
+def alert_event_type(kind: SlaKind) -> EventType:
+    """The event that tells of this alert."""
+    match kind:
+        case SlaKind.WARNING:
+            return EventType.SLA_WARNING
+        case SlaKind.BREACH:
+            return EventType.SLA_BREACH
+        case SlaKind.RELATIVE_WARNING:
+            return EventType.RELATIVE_SLA_WARNING
+        case SlaKind.RELATIVE_BREACH:
+            return EventType.RELATIVE_SLA_BREACH
+
+
+def project(sla: Sla | None, times: SlaTimes | None, estimated_completion: datetime) -> Projection:
+    """How the SLA would turn out if the job ended then; not applicable where nothing could be breached."""
+    breach_at = None if sla is None or times is None else _earliest(times.breach_at, times.relative_breach_at)
+    deadline = "" if times is None else times.deadline
+    if breach_at is None:
+        return Projection("n/a", estimated_completion, deadline, None, None)
+    return Projection(
+        status="met" if estimated_completion <= breach_at else "breach",
+        estimated_completion=estimated_completion,
+        deadline=deadline,
+        breach_at=breach_at,
+        margin_seconds=_margin(breach_at, estimated_completion),
+    )
+
+
+def _deadline_text(sla: Sla) -> str:
+    if sla.deadline is not None:
+        return sla.deadline
+    return "" if sla.max_duration is None else f"maxDuration {format_duration(sla.max_duration)}"
+
+
+def _absolute(
+    sla: Sla, schedule: Schedule, period: Period, tick_at: datetime | None
+) -> tuple[datetime | None, datetime | None]:
+    if sla.deadline is None:
+        return None, None
+    ticked = tick_at if schedule.cron is not None else None
+    start = ticked or scheduled_start(schedule, period)
+    hour, minute = parse_clock(sla.deadline)
+    if hour is None:
+        breach = _breach_past_hour(sla, schedule, period, minute, start)
+    else:
+        breach = _breach_at_clock(sla, schedule, period, timedelta(hours=hour, minutes=minute), start)
+    return (None if sla.expected_duration is None else breach - sla.expected_duration), breach
+
+
+def _breach_past_hour(sla: Sla, schedule: Schedule, period: Period, minute: int, start: datetime) -> datetime:
+    """`:MM`, in the hour after the run's hour (for a day: after it ended).
+
+    The hour is one of the schedule's zone, so that is the zone of its minutes: `sla.timezone` has no part in it.
+    """
+    tz = zone(schedule.timezone)
+    past = timedelta(minutes=minute)
+    ended = period.ends if period.granularity is Granularity.DAY else period_of(period.at, Granularity.HOUR).ends
+    breach = to_utc(ended + past + (sla.day_offset or 0) * _DAY, tz)
+    return breach if breach >= start else to_utc(_first_local(start, tz, past, Granularity.HOUR), tz)
+
+
+def _breach_at_clock(sla: Sla, schedule: Schedule, period: Period, clock: timedelta, start: datetime) -> datetime:
+    """`HH:MM`, on the day that the kind of schedule and `dayOffset` say; never before the start."""
+    tz = zone(sla.timezone or schedule.timezone)
+    first = _first_local(start, tz, clock, Granularity.DAY)
+    midnight = period_of(period.at, Granularity.DAY).at
+    if schedule.cron is not None:
+        local = first + (sla.day_offset or 0) * _DAY
+    elif schedule.include is not None:
+        local = midnight + clock + (sla.day_offset or 0) * _DAY
+    else:
+        # The data of a day is complete on the day after.
+        local = midnight + clock + (1 if sla.day_offset is None else sla.day_offset) * _DAY
+    breach = to_utc(local, tz)
+    return breach if breach >= start else to_utc(first, tz)
+
+
+def _first_local(start: datetime, tz: ZoneInfo, into: timedelta, unit: Granularity) -> datetime:
+    """The first local time at or after an instant that lies that far into its day or hour."""
+    local = period_of(to_local(start, tz), unit).at + into
+    while to_utc(local, tz) < start:
+        local += unit.length
+    return local
+
+
+def _relative(sla: Sla, first_arrival: datetime | None) -> tuple[datetime | None, datetime | None]:
+    if sla.max_duration is None or first_arrival is None:
+        return None, None
+    breach = first_arrival + sla.max_duration
+    notice = sla.max_duration / 4 if sla.expected_duration is None else sla.expected_duration
+    return max(first_arrival, breach - notice), breach
+
+
+def _earliest(*instants: datetime | None) -> datetime | None:
+    return min((one for one in instants if one is not None), default=None)
+
+
+def _margin(breach_at: datetime, completed_at: datetime) -> int:
+    return (breach_at - completed_at) // _SECOND

@@ -1,0 +1,124 @@
+"""Paths of the States Language: `$.a.b[0]` into a state's data, `$$.State.Name` into the context object.
+
+Only paths that name one node are in our subset (the language calls them reference paths). Wildcards, slices
+and filters select many nodes; nothing in the lifecycle needs them, and refusing them keeps reading and
+writing the same small thing.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from interlock.model.errors import InterlockError, InvalidValueError
+
+Json = Any
+"""A JSON value. The interpreter carries the data of a definition's author and never knows its shape."""
+
+
+class DefinitionError(InvalidValueError):
+    """A state machine definition that the interpreter will not run; raised when it is loaded."""
+
+
+class StatesError(InterlockError):
+    """An error with a name that a definition can retry and catch: `States.Timeout`, a task's own error."""
+
+    def __init__(self, error: str, cause: str) -> None:
+        super().__init__(f"{error}: {cause}")
+        self.error = error
+        self.cause = cause
+
+
+RUNTIME: Final = "States.Runtime"
+TIMEOUT: Final = "States.Timeout"
+RESULT_PATH_MATCH_FAILURE: Final = "States.ResultPathMatchFailure"
+
+
+class _Absent:
+    """The value of a path that leads nowhere; null is a value."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = _Absent()
+
+_STEP: Final = re.compile(
+    r"\.(?P<name>[^\W\d][\w-]*)|\[(?P<quote>['\"])(?P<quoted>(?:(?!(?P=quote)).)+)(?P=quote)\]|\[(?P<index>\d+)\]"
+)
+
+
+class Path:
+    """A path, read once; DefinitionError when it is none. `context` is true for `$$`, the context object.
+
+    A plain class, so that the definition's decoder hands us the text.
+    """
+
+    __slots__ = ("context", "steps", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text: Final = text
+        self.context: Final = text.startswith("$$")
+        self.steps: Final = _steps(text, 2 if self.context else 1)
+
+    def find(self, root: Json) -> Json:
+        """The value at the path, or ABSENT."""
+        node = root
+        for step in self.steps:
+            if isinstance(step, str):
+                if not isinstance(node, Mapping) or step not in node:
+                    return ABSENT
+            elif not isinstance(node, list) or step >= len(node):
+                return ABSENT
+            node = node[step]
+        return node
+
+    def put(self, root: Json, value: Json) -> Json:
+        """A copy of `root` with the value at the path; objects on the way are made where there are none."""
+        return _placed(root, self.steps, value, self.text)
+
+
+def _steps(text: str, start: int) -> tuple[str | int, ...]:
+    steps: list[str | int] = []
+    position = start
+    while (match := _STEP.match(text, position)) is not None:
+        index = match["index"]
+        steps.append(int(index) if index is not None else match["name"] or match["quoted"])
+        position = match.end()
+    if not text.startswith("$") or position != len(text):
+        raise DefinitionError(
+            f"{text!r} is not a path to one value: write $.name, $['name'], $.list[0], or $$. for the context object"
+        )
+    return tuple(steps)
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """What the paths of a state can see: its data and the context object."""
+
+    data: Json
+    context: Mapping[str, Json]
+
+    def find(self, path: Path) -> Json:
+        """The value at the path, or ABSENT."""
+        return path.find(self.context if path.context else self.data)
+
+    def get(self, path: Path, field: str) -> Json:
+        """The value at the path; its absence ends the execution, as it does on Step Functions."""
+        value = self.find(path)
+        if value is ABSENT:
+            raise StatesError(RUNTIME, f"{field}: there is nothing at the path {path.text!r}")
+        return value
+
+
+def _placed(node: Json, steps: tuple[str | int, ...], value: Json, path: str) -> Json:
+    if not steps:
+        return value
+    step, rest = steps[0], steps[1:]
+    if isinstance(step, str) and isinstance(node, Mapping):
+        return {**node, step: _placed(node.get(step, {}), rest, value, path)}
+    if isinstance(step, int) and isinstance(node, list) and step < len(node):
+        return [*node[:step], _placed(node[step], rest, value, path), *node[step + 1 :]]
+    raise StatesError(
+        RESULT_PATH_MATCH_FAILURE, f"the result can not be put at {path!r}: the input has no place at {step!r}"
+    )

@@ -1,0 +1,122 @@
+"""The embedded controller: the six functions on SQLite, and what drives them.
+
+`Engine` wires; it has no thread of its own. `Runtime` (real time, threads) and the simulation (virtual time, one
+thread) drive the same engine, so that what is simulated is what runs.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import structlog
+
+from interlock.control import after_run, catalog, event_sink, orchestrator, router, sla_monitor, watchdog
+from interlock.control.context import Control, Settings
+from interlock.embedded.bus import LocalBus
+from interlock.embedded.calendar_clock import CalendarClock
+from interlock.embedded.database import Database
+from interlock.embedded.executions import SqliteExecutions
+from interlock.embedded.lifecycle import ORCHESTRATOR, SLA_MONITOR, load_lifecycle
+from interlock.embedded.store import SqliteStore
+from interlock.embedded.stream import StreamConsumer
+from interlock.embedded.timers import DueTimer, SqliteTimers
+from interlock.model import keys
+from interlock.model.config import JobType
+from interlock.model.keys import RunKey, Table
+from interlock.ports.clock import Clock
+from interlock.ports.jobs import JobRunner
+from interlock.ports.store import Change
+from interlock.ports.timers import TimerKind
+
+_log = structlog.get_logger(__name__)
+
+
+class Engine:
+    """Everything of one embedded controller, wired together."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        jobs: Mapping[JobType, JobRunner],
+        *,
+        new_id: Callable[[], str],
+        settings: Settings | None = None,
+        bus: LocalBus | None = None,
+    ) -> None:
+        settings = settings or Settings()
+        self.database = database
+        self.clock = clock
+        self.bus = bus or LocalBus()
+        self.store = SqliteStore(database, clock)
+        self.timers = SqliteTimers(database, clock)
+        tasks: dict[str, Callable[[dict[str, Any]], Any]] = {
+            ORCHESTRATOR: lambda payload: orchestrator.handle(self.control, payload),
+            SLA_MONITOR: lambda payload: sla_monitor.handle(self.control, payload),
+        }
+        self.executions = SqliteExecutions(
+            database, load_lifecycle(settings), tasks=tasks, store=self.store, clock=clock
+        )
+        self.control = Control(
+            store=self.store,
+            executions=self.executions,
+            timers=self.timers,
+            jobs=jobs,
+            clock=clock,
+            new_id=new_id,
+            settings=settings,
+        )
+        self.calendar = CalendarClock(self.control)
+        self.router = StreamConsumer(database, "stream-router", (Table.CONTROL, Table.JOBLOG), self._route)
+        self.sink = StreamConsumer(database, "event-sink", (Table.EVENTS,), self._publish)
+
+    def prepare(self) -> None:
+        """Before anything is driven: remember the first start, register the consumers, load the schedules."""
+        catalog.first_started(self.control)
+        self.router.register()
+        self.sink.register()
+        self.calendar.load()
+
+    def _route(self, changes: Sequence[Change]) -> None:
+        router.handle(self.control, changes)
+        for change in changes:
+            if change.sk == keys.CONFIG and change.pk.startswith(keys.PIPELINE):
+                self.calendar.refresh(keys.pipeline_of(change.pk))
+            elif change.pk == keys.CALENDARS:
+                self.calendar.load()
+
+    def _publish(self, changes: Sequence[Change]) -> None:
+        event_sink.handle(self.bus, changes)
+
+    # --------------------------------------------------------------------------------------------------- timers
+
+    def fire_timers(self, now: datetime) -> int:
+        """Call the receivers of the timers that are due; how many."""
+        due = self.timers.due(now)
+        for timer in due:
+            self._fire(timer, now)
+        return len(due)
+
+    def _fire(self, timer: DueTimer, now: datetime) -> None:
+        try:
+            self._receive(timer)
+        except Exception as error:  # noqa: BLE001 - tried again, then a dead letter: never silently lost
+            _log.error("a timer's receiver failed", timer=timer.name, error=str(error))
+            self.timers.failed(timer, error, now)
+        else:
+            self.timers.done(timer)
+
+    def _receive(self, timer: DueTimer) -> None:
+        payload = timer.payload
+        key = RunKey(payload["pipeline"], payload["schedule"], payload["date"])
+        match timer.kind:
+            case TimerKind.SLA:
+                sla_monitor.handle(self.control, payload)
+            case TimerKind.RETRY:
+                router.retry_due(self.control, key, payload["attempt"])
+            case TimerKind.POST_RUN:
+                after_run.recheck(self.control, key, payload["attempt"])
+
+    def watch(self) -> list[str]:
+        """One pass of the watchdog; the checks that failed."""
+        return watchdog.run(self.control)

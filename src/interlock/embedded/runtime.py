@@ -1,0 +1,113 @@
+"""The embedded controller in real time: one process, a handful of threads, one SQLite file.
+
+Threads: the stream consumers (stream-router, event-sink), the execution workers, one for timers and the calendar, one
+for the watchdog and the sweeper. A job that takes long holds a worker, never a stream or a timer.
+"""
+
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Final
+
+import structlog
+
+from interlock.embedded.engine import Engine
+
+_log = structlog.get_logger(__name__)
+
+WORKERS: Final = 8
+_LONGEST_WAIT: Final = 1.0
+_SWEEP_EVERY: Final = timedelta(seconds=60)
+
+
+class Runtime:
+    """Drives an engine until it is stopped."""
+
+    def __init__(
+        self, engine: Engine, *, workers: int = WORKERS, watchdog_every: timedelta = timedelta(minutes=5)
+    ) -> None:
+        self.engine = engine
+        self._workers = workers
+        self._watchdog_every = watchdog_every
+        self._stopping = threading.Event()
+        self._alarm = threading.Condition()
+        self._rung = False
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Start everything; returns at once."""
+        self.engine.prepare()
+        self.engine.timers.on_armed(self._ring)
+        self.engine.executions.start_workers(self._workers)
+        self.engine.router.start()
+        self.engine.sink.start()
+        self._spawn("clock", self._run_clock)
+        self._spawn("watchdog", self._run_watchdog)
+
+    def _spawn(self, name: str, target: Callable[[], None]) -> None:
+        thread = threading.Thread(target=target, name=f"interlock-{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def stop(self) -> None:
+        """Stop taking new work, finish what is in hand, leave the rest to the next start. Nothing is lost."""
+        self._stopping.set()
+        self._ring()
+        for thread in self._threads:
+            thread.join()
+        self.engine.router.stop()
+        self.engine.executions.stop()
+        self.engine.sink.stop()
+
+    def _ring(self) -> None:
+        with self._alarm:
+            self._rung = True
+            self._alarm.notify_all()
+
+    # ------------------------------------------------------------------------------------------- timers and ticks
+
+    def _run_clock(self) -> None:
+        while not self._stopping.is_set():
+            now = self.engine.clock.now()
+            try:
+                self.engine.calendar.deliver_due(now)
+                while self.engine.fire_timers(now):
+                    pass
+                wait = self._until_next(now)
+            except Exception as error:  # noqa: BLE001 - the clock must not stop because the disk is full
+                _log.error("timers or ticks failed; trying again", error=str(error))
+                wait = _LONGEST_WAIT
+            with self._alarm:
+                if not self._rung:
+                    self._alarm.wait(wait)
+                self._rung = False
+
+    def _until_next(self, now: datetime) -> float:
+        """Seconds to the next instant; never long, so that a clock that was set is noticed."""
+        instants = [at for at in (self.engine.calendar.next_at(), self.engine.timers.next_at()) if at is not None]
+        if not instants:
+            return _LONGEST_WAIT
+        return min(max((min(instants) - now).total_seconds(), 0.0), _LONGEST_WAIT)
+
+    # --------------------------------------------------------------------------------------- watchdog and sweeper
+
+    def _run_watchdog(self) -> None:
+        clock = self.engine.clock
+        next_watch = clock.now()
+        next_sweep = clock.now() + _SWEEP_EVERY
+        while not self._stopping.is_set():
+            now = clock.now()
+            if now >= next_watch:
+                self._attempt("watchdog", self.engine.watch)
+                next_watch = now + self._watchdog_every
+            if now >= next_sweep:
+                self._attempt("sweep", self.engine.store.sweep)
+                next_sweep = now + _SWEEP_EVERY
+            wait = (min(next_watch, next_sweep) - clock.now()).total_seconds()
+            self._stopping.wait(min(max(wait, 0.0), 5.0))
+
+    def _attempt(self, name: str, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - tried again at its next turn
+            _log.error(f"{name} failed", error=str(error))

@@ -1,0 +1,200 @@
+"""The change stream of the SQLite store: durable consumers, each with a checkpoint of its own.
+
+A checkpoint is not flushed by itself: it rides on the next write of anybody. After a crash some changes are therefore
+delivered again, which at-least-once allows and every handler must bear.
+"""
+
+import threading
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from interlock.embedded.clock import pause
+from interlock.embedded.database import Database, Row
+from interlock.embedded.dead_letters import Failure, LetterKind, bury
+from interlock.embedded.lanes import Delivery, Handler, Lanes, Partition
+from interlock.model.errors import StoreError
+from interlock.model.keys import Table
+from interlock.ports.store import Change, Item
+
+_CHUNK: Final = 200
+# How many changes may be on their way at once: a partition that hangs holds up the others only when this is full.
+_WINDOW: Final = 2000
+_WAIT_SECONDS: Final = 0.05
+# Idle rounds after which a checkpoint that found nobody to ride with is flushed: about a second.
+_PATIENCE: Final = 20
+
+_decode: Final = msgspec.json.Decoder(Item).decode
+_log = structlog.get_logger(__name__)
+
+
+class StreamConsumer:
+    """Delivers every change of some tables to a handler: ordered per partition, at least once, in small batches.
+
+    Register all consumers before the store is swept: changes are kept until every registered consumer passed them.
+    Drive it with `pump` (on this thread, in order, without pauses: for a simulation) or `start` and `stop`.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        name: str,
+        tables: Sequence[Table],
+        handler: Handler,
+        *,
+        batch_size: int = 10,
+        tries: int = 3,
+        lanes: int = 4,
+    ) -> None:
+        self.name = name
+        self._database = database
+        self._delivery = Delivery(handler, self._bury, database.clock, tries)
+        self._batch_size = batch_size
+        self._lanes = lanes
+        self._tables = [table.value for table in tables]
+        marks = ", ".join("?" for _ in tables)
+        self._select = (
+            "SELECT seq, tbl, pk, sk, at, item FROM changes WHERE seq > ? AND seq <= ?"
+            f" AND tbl IN ({marks}) AND (consumer IS NULL OR consumer = ?) ORDER BY seq LIMIT ?"
+        )
+        self._position: int | None = None
+        self._saved = 0
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def register(self) -> None:
+        """Make the consumer known, at the beginning if it is new, and find where it left off."""
+        self._registered()
+
+    def _registered(self) -> int:
+        if self._position is None:
+            sql = "SELECT checkpoint FROM consumers WHERE name = ?"
+            rows = self._database.read(sql, (self.name,))
+            if not rows:
+                new = "INSERT OR IGNORE INTO consumers (name, checkpoint) VALUES (?, 0)"
+                self._database.write(lambda connection: connection.execute(new, (self.name,)).rowcount)
+                rows = self._database.read(sql, (self.name,))
+            self._position = self._saved = int(rows[0][0])
+        return self._position
+
+    def lag(self) -> int:
+        """How many changes lie behind its checkpoint, other tables' included."""
+        return max(0, self._database.head() - self._registered())
+
+    # ------------------------------------------------------------------------------------------------ pumped
+
+    def pump(self) -> int:
+        """Deliver what is there now, in the order of the commits, failures tried again at once; how many it was."""
+        position, end = self._registered(), self._database.head()
+        count = 0
+        while position < end:
+            changes, position = self._read(position, end, _CHUNK)
+            for batch in _batches(changes, self._batch_size):
+                self._deliver(batch)
+                self._passed(batch[-1].seq)
+                count += len(batch)
+            self._passed(position)
+        return count
+
+    def _deliver(self, batch: Sequence[Change]) -> None:
+        partition = Partition(self._batch_size)
+        for change in batch:
+            partition.add(change)
+        while partition:
+            self._delivery.step(partition)
+
+    # ------------------------------------------------------------------------------------------------ running
+
+    def start(self) -> None:
+        """Run on a thread of its own."""
+        self._thread = threading.Thread(target=self.run, name=f"interlock-{self.name}", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Finish the calls under way, and end."""
+        self._stopping.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def run(self) -> None:
+        """Deliver changes as they come, until `stop`. Raises what a handler raised that is no Exception."""
+        position = self._registered()
+        lanes = Lanes(
+            self._delivery,
+            count=self._lanes,
+            batch_size=self._batch_size,
+            window=_WINDOW,
+            start=position,
+            name=self.name,
+        )
+        try:
+            self._feed(lanes, position)
+        finally:
+            lanes.stop()
+            self._passed(lanes.settled_to)
+            self._database.flush()
+
+    def _feed(self, lanes: Lanes, position: int) -> None:
+        idle = 0
+        while not self._stopping.is_set():
+            room = lanes.room(_WAIT_SECONDS)
+            try:
+                head = self._database.wait_for_change(position, _WAIT_SECONDS) if room else position
+                if head > position:
+                    changes, position = self._read(position, head, min(room, _CHUNK))
+                    lanes.offer(changes, position)
+            except StoreError as error:
+                # The disk may be full for a while; a consumer that ended would stay silent for ever.
+                _log.error("changes can not be read; trying again", consumer=self.name, error=str(error))
+                pause(1.0)
+                continue
+            idle = 0 if self._passed(lanes.settled_to) else idle + 1
+            if idle == _PATIENCE:
+                self._database.flush()
+
+    # ------------------------------------------------------------------------------------------------ both
+
+    def _read(self, position: int, end: int, limit: int) -> tuple[list[Change], int]:
+        """Up to `limit` changes behind `position`, and up to where there are no others."""
+        rows = self._database.read(self._select, (position, end, *self._tables, self.name, limit))
+        changes = [_change(row) for row in rows]
+        return changes, changes[-1].seq if len(changes) == limit else end
+
+    def _passed(self, seq: int) -> bool:
+        """Everything up to `seq` is done; true when that is news."""
+        if seq <= self._saved:
+            return False
+        self._position = self._saved = seq
+        values = (seq, self.name)
+        sql = "UPDATE consumers SET checkpoint = max(checkpoint, ?) WHERE name = ?"
+        self._database.defer(f"checkpoint of {self.name}", lambda connection: connection.execute(sql, values).rowcount)
+        return True
+
+    def _bury(self, change: Change, failure: Failure) -> None:
+        _log.error("a change became a dead letter", consumer=self.name, key=str(change.key), error=str(failure.error))
+        record: dict[str, Any] = msgspec.to_builtins(change)
+        self._database.write(
+            lambda connection: bury(connection, LetterKind.CHANGE, self.name, str(change.seq), record, failure)
+        )
+
+
+def unregister(database: Database, name: str) -> bool:
+    """Forget a consumer that will not come back, so that changes are not kept for it; false when it is unknown."""
+    sql = "DELETE FROM consumers WHERE name = ?"
+    return bool(database.write(lambda connection: connection.execute(sql, (name,)).rowcount))
+
+
+def _change(row: Row) -> Change:
+    seq, table, pk, sk, at, item = row
+    return Change(seq, Table(table), pk, sk, at, None if item is None else _decode(item))
+
+
+def _batches(changes: Sequence[Change], size: int) -> Iterator[list[Change]]:
+    """Neighbours of one partition together, at most `size`: the order of the commits stays as it is."""
+    for _, neighbours in groupby(changes, key=lambda change: change.pk):
+        run = list(neighbours)
+        for start in range(0, len(run), size):
+            yield run[start : start + size]

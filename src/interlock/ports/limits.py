@@ -1,0 +1,172 @@
+"""What every backend refuses, checked in one place so that a commit that works on one works on the other.
+
+The limits are DynamoDB's, or tighter. Items are plain JSON: no NaN, no number DynamoDB could not hold exactly, no type
+that would come back as another one.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from interlock.model.errors import CommitRefusedError
+from interlock.ports.store import (
+    MAX_ITEM_BYTES,
+    MAX_WRITES,
+    Condition,
+    Delete,
+    Item,
+    Key,
+    Matches,
+    Put,
+    Require,
+    Update,
+    Write,
+)
+
+MAX_PK_BYTES: Final = 2048
+MAX_SK_BYTES: Final = 1024
+MAX_COMMIT_BYTES: Final = 4_000_000
+MAX_DEPTH: Final = 32
+_INT_LIMIT: Final = 10**38
+_FLOAT_LIMIT: Final = 1e126
+_FLOAT_SMALLEST: Final = 1e-130
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def check_commit(writes: Sequence[Write]) -> list[str | None]:
+    """Refuse what no backend takes; the JSON of each put item, None in place of the other writes."""
+    if len(writes) > MAX_WRITES:
+        raise CommitRefusedError(f"{len(writes)} writes in one commit: at most {MAX_WRITES}, split it")
+    seen: set[Key] = set()
+    encoded: list[str | None] = []
+    size = 0
+    for write in writes:
+        _check_key(write.key)
+        if write.key in seen:
+            raise CommitRefusedError(f"{_name(write.key)} is written twice in one commit: join the two writes")
+        seen.add(write.key)
+        _check_condition(write.key, write.when)
+        text, weight = _check_write(write)
+        encoded.append(text)
+        size += weight
+    if size > MAX_COMMIT_BYTES:
+        raise CommitRefusedError(f"a commit of {size} bytes: at most {MAX_COMMIT_BYTES}, split it")
+    return encoded
+
+
+def encode_item(key: Key, item: Item) -> str:
+    """The JSON of an item whose values are known to be good; refused when it is too large."""
+    try:
+        encoded = _encode(item)
+    except (TypeError, ValueError) as error:
+        raise CommitRefusedError(f"{_name(key)}: the item is not JSON: {error}") from error
+    if len(encoded) > MAX_ITEM_BYTES:
+        raise CommitRefusedError(f"{_name(key)}: an item of {len(encoded)} bytes: at most {MAX_ITEM_BYTES}")
+    return encoded.decode()
+
+
+def updated(write: Update, current: Mapping[str, Any] | None) -> Item:
+    """The item after an update of a checked commit."""
+    item: Item = {**(current or {}), **write.set}
+    for name, amount in write.add.items():
+        number = item.get(name, 0)
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise CommitRefusedError(f"{_name(write.key)}: can not add to {name}: {number!r} is not a number")
+        item[name] = number + amount
+        if fault := _fault(item[name], 0):
+            raise CommitRefusedError(f"{_name(write.key)}: {name}{fault}")
+    for name in write.remove:
+        item.pop(name, None)
+    return item
+
+
+def _check_write(write: Write) -> tuple[str | None, int]:
+    match write:
+        case Put():
+            _check_attributes(write.key, write.item)
+            text = encode_item(write.key, write.item)
+            return text, len(text)
+        case Update():
+            _check_attributes(write.key, write.set)
+            _check_attributes(write.key, write.add)
+            _check_names(write)
+            return None, len(encode_item(write.key, {**write.set, **write.add}))
+        case Require() if write.when is None:
+            raise CommitRefusedError(f"{_name(write.key)}: a Require without a condition requires nothing")
+        case Require() | Delete():
+            return None, 0
+
+
+def _check_key(key: Key) -> None:
+    for text, limit, what in ((key.pk, MAX_PK_BYTES, "partition"), (key.sk, MAX_SK_BYTES, "sort")):
+        try:
+            size = len(text.encode())
+        except UnicodeEncodeError as error:
+            raise CommitRefusedError(f"{_name(key)}: the {what} key is not Unicode text: {error}") from error
+        if not 0 < size <= limit:
+            raise CommitRefusedError(f"{_name(key)}: a {what} key of {size} bytes: 1 to {limit}")
+
+
+def _check_condition(key: Key, condition: Condition) -> None:
+    if isinstance(condition, Matches):
+        _check_attributes(key, condition.attributes)
+
+
+def _check_names(write: Update) -> None:
+    names = [*write.set, *write.add, *write.remove]
+    if len(names) != len(set(names)):
+        twice = sorted(name for name in set(names) if names.count(name) > 1)
+        raise CommitRefusedError(f"{_name(write.key)}: {', '.join(twice)} is changed twice in one update")
+    for name, amount in write.add.items():
+        if isinstance(amount, bool) or not isinstance(amount, int):
+            raise CommitRefusedError(f"{_name(write.key)}: can not add {amount!r} to {name}: not an integer")
+
+
+def _check_attributes(key: Key, attributes: Mapping[str, Any]) -> None:
+    if "" in attributes:
+        raise CommitRefusedError(f"{_name(key)}: an attribute has an empty name")
+    if fault := _fault(attributes, 0):
+        raise CommitRefusedError(f"{_name(key)}: {fault.lstrip('. ')}")
+
+
+def _fault(value: object, depth: int) -> str | None:
+    """What is wrong with a value and where in it; None for good JSON. The path is only built when it is needed."""
+    if value is None or isinstance(value, str | bool):
+        return None
+    if isinstance(value, int):
+        return None if -_INT_LIMIT < value < _INT_LIMIT else " is an integer of more than 38 digits"
+    if isinstance(value, float):
+        return _float_fault(value)
+    if depth > MAX_DEPTH:
+        return f" is nested deeper than {MAX_DEPTH} levels"
+    if isinstance(value, Mapping):
+        return _mapping_fault(value, depth)
+    if isinstance(value, list | tuple):
+        faults = ((index, _fault(inner, depth + 1)) for index, inner in enumerate(value))
+        return next((f"[{index}]{fault}" for index, fault in faults if fault), None)
+    return f" is of type {type(value).__name__}, which is not JSON"
+
+
+def _float_fault(value: float) -> str | None:
+    if not math.isfinite(value):
+        return f" is {value}, which is not a JSON number"
+    size = abs(value)
+    if size >= _FLOAT_LIMIT or 0 < size < _FLOAT_SMALLEST:
+        return f" is {value}, which is out of the range 1e-130 to 1e126"
+    return None
+
+
+def _mapping_fault(value: Mapping[Any, Any], depth: int) -> str | None:
+    for name, inner in value.items():
+        if not isinstance(name, str):
+            return f" has the name {name!r}, which is not text"
+        if fault := _fault(inner, depth + 1):
+            return f".{name}{fault}"
+    return None
+
+
+def _name(key: Key) -> str:
+    return f"{key.table}/{key.pk}/{key.sk}"

@@ -1,0 +1,1 @@
+"""The embedded engine on virtual time, its store in memory (SPEC 18): a year in seconds, always the same result."""

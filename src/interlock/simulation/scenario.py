@@ -1,0 +1,319 @@
+"""Scenario files (SPEC 18): what is written in them, read with every error at once, each with its line."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from interlock.config.decode import decode
+from interlock.config.documents import Document, read_document
+from interlock.config.loader import load_paths
+from interlock.config.problems import Problem, Severity, format_path
+from interlock.config.stored import read_stored
+from interlock.model.config import Calendar, PipelineConfig
+from interlock.model.durations import Duration, parse_duration
+from interlock.model.errors import InterlockError, InvalidValueError
+from interlock.model.events import EventType
+from interlock.model.run import FailureCategory, FinalReason, RunStatus
+from interlock.model.times import parse_instant
+
+
+class ScenarioError(InterlockError):
+    """A scenario that can not be played; the problems say why, all of them."""
+
+    def __init__(self, problems: tuple[Problem, ...]) -> None:
+        super().__init__("\n".join(str(problem) for problem in problems))
+        self.problems = problems
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    pass
+
+
+class ScriptedJob(_Part, frozen=True, kw_only=True):
+    """What the job of one attempt does. `times`: a refusal of only so many tries, then the next entry applies."""
+
+    after: Duration = Duration(minutes=1)
+    result: Literal["success", "fail", "timeout", "hang", "refuse"] = "success"
+    category: FailureCategory | None = None
+    error: str = ""
+    times: Annotated[int, Meta(ge=1)] | None = None
+
+
+class Step(_Part, frozen=True, kw_only=True):
+    """Something that happens from outside: exactly one of sensor, rerun, job, crash."""
+
+    at: str
+    sensor: str | None = None
+    data: dict[str, Any] | None = None
+    ttl: int | None = None
+    rerun: str | None = None
+    job: str | None = None
+    date: str | None = None
+    schedule: str | None = None
+    reason: str = ""
+    force: bool = False
+    result: Literal["success", "fail", "timeout"] | None = None
+    category: FailureCategory | None = None
+    error: str = ""
+    attempt: int | None = None
+    crash: bool = False
+
+
+class ExpectedEvent(_Part, frozen=True, kw_only=True):
+    """An event, by what is known of it."""
+
+    type: EventType
+    pipeline: str | None = None
+    schedule: str | None = None
+    date: str | None = None
+    at: str | None = None
+
+
+class ExpectedCount(ExpectedEvent, frozen=True, kw_only=True):
+    """How many such events."""
+
+    n: Annotated[int, Meta(ge=0)]
+
+
+class ExpectedRun(_Part, frozen=True, kw_only=True):
+    """How a run stands at the end; without `status` it must not exist."""
+
+    pipeline: str
+    date: str
+    schedule: str | None = None
+    status: RunStatus | None = None
+    attempt: int | None = None
+    reason: FinalReason | None = None
+
+
+class Expectations(_Part, frozen=True, kw_only=True):
+    """What must and must not happen."""
+
+    events: list[ExpectedEvent] = []
+    never: list[ExpectedEvent] = []
+    counts: list[ExpectedCount] = []
+    runs: list[ExpectedRun] = []
+
+
+class _File(_Part, frozen=True, kw_only=True):
+    name: str = ""
+    description: str = ""
+    start: str
+    until: str
+    pipelines: Annotated[list[dict[str, Any]], Meta(min_length=1)]
+    calendars: list[dict[str, Any]] = []
+    jobs: dict[str, list[ScriptedJob]] = {}
+    steps: list[Step] = []
+    expect: Expectations = Expectations()
+
+
+class TimedStep(msgspec.Struct, frozen=True):
+    """A step at its instant."""
+
+    at: datetime
+    step: Step
+
+
+class Pipeline(msgspec.Struct, frozen=True):
+    """A pipeline as it is applied."""
+
+    config: PipelineConfig
+    document: dict[str, Any]
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """A scenario, ready to play. Expected events carry their instants."""
+
+    name: str
+    file: str
+    start: datetime
+    until: datetime
+    pipelines: tuple[Pipeline, ...]
+    calendars: tuple[Calendar, ...]
+    jobs: dict[str, list[ScriptedJob]]
+    steps: tuple[TimedStep, ...]
+    expect: Expectations
+
+
+def instant(text: str, start: datetime | None) -> datetime:
+    """`2026-03-02T08:30:00Z`, or `+15m` from the start."""
+    if text.startswith("+") and start is not None:
+        return start + parse_duration(text[1:])
+    found = parse_instant(text)
+    if found is None:
+        raise InvalidValueError(f"{text!r} is not a time: write 2026-03-02T08:30:00Z" + (" or +15m" if start else ""))
+    return found
+
+
+def load_scenario(path: Path) -> Scenario:
+    """Read a scenario file; raises ScenarioError with all that is wrong."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        problem = Problem(str(path), None, "", f"can not be read: {error.strerror}")
+        raise ScenarioError((problem,)) from error
+    document = read_document(str(path), data)
+    if not isinstance(document, Document):
+        raise ScenarioError(document)
+    return _Reader(document, path.parent).read()
+
+
+class _Reader:
+    """Collects every problem of one file."""
+
+    def __init__(self, document: Document, folder: Path) -> None:
+        self._document = document
+        self._folder = folder
+        self._problems: list[Problem] = list(document.problems)
+
+    def read(self) -> Scenario:
+        raw = decode(self._document.value, _File)
+        if not isinstance(raw, _File):
+            self._problems += [self._problem(finding.path, finding.message) for finding in raw]
+            raise ScenarioError(tuple(self._problems))
+        start = self._instant(("start",), raw.start, None)
+        until = self._instant(("until",), raw.until, start)
+        if start is not None and until is not None and until < start:
+            self._add(("until",), "is before start")
+        calendars = self._calendars(raw)
+        pipelines = self._pipelines(raw, calendars)
+        self._known_pipelines(raw, {one.config.id for one in pipelines})
+        steps = self._steps(raw, start)
+        self._expected_times(raw, start)
+        if self._problems or start is None or until is None:
+            raise ScenarioError(tuple(self._problems))
+        return Scenario(
+            name=raw.name or Path(self._document.file).stem,
+            file=self._document.file,
+            start=start,
+            until=until,
+            pipelines=tuple(pipelines),
+            calendars=tuple(calendars.values()),
+            jobs=raw.jobs,
+            steps=steps,
+            expect=raw.expect,
+        )
+
+    def _problem(self, path: tuple[str | int, ...], message: str) -> Problem:
+        _, line = self._document.place(path)
+        return Problem(self._document.file, line, format_path(path), message)
+
+    def _add(self, path: tuple[str | int, ...], message: str) -> None:
+        self._problems.append(self._problem(path, message))
+
+    def _instant(self, path: tuple[str | int, ...], text: str, start: datetime | None) -> datetime | None:
+        try:
+            return instant(text, start)
+        except InvalidValueError as error:
+            self._add(path, str(error))
+            return None
+
+    def _calendars(self, raw: _File) -> dict[str, Calendar]:
+        found: dict[str, Calendar] = {}
+        for index, entry in enumerate(raw.calendars):
+            value: object = entry
+            if "file" in entry:
+                loaded = self._file(("calendars", index), str(entry["file"]))
+                value = loaded.value if loaded is not None else None
+            calendar = decode(value, Calendar) if value is not None else ()
+            if isinstance(calendar, Calendar):
+                found[calendar.name] = calendar
+            else:
+                for finding in calendar:
+                    self._add(("calendars", index, *finding.path), finding.message)
+        return found
+
+    def _file(self, path: tuple[str | int, ...], name: str) -> Document | None:
+        try:
+            found = read_document(name, (self._folder / name).read_bytes())
+        except OSError as error:
+            self._add(path, f"{name}: can not be read: {error.strerror}")
+            return None
+        if isinstance(found, Document):
+            return found
+        self._problems += found
+        return None
+
+    def _pipelines(self, raw: _File, calendars: dict[str, Calendar]) -> list[Pipeline]:
+        pipelines: list[Pipeline] = []
+        for index, entry in enumerate(raw.pipelines):
+            path = ("pipelines", index)
+            if set(entry) == {"file"}:
+                pipelines += self._pipeline_file(path, str(entry["file"]), calendars)
+                continue
+            config = read_stored(entry, calendars)
+            if isinstance(config, PipelineConfig):
+                pipelines.append(Pipeline(config, entry))
+            else:
+                for problem in config:
+                    line = self._document.place(path)[1]
+                    place = f"{format_path(path)}.{problem.path}"
+                    self._problems.append(Problem(self._document.file, line, place, problem.message))
+        return pipelines
+
+    def _pipeline_file(self, path: tuple[str | int, ...], name: str, calendars: dict[str, Calendar]) -> list[Pipeline]:
+        target = self._folder / name
+        if not target.is_file():
+            self._add(path, f"{name}: there is no such file beside this scenario")
+            return []
+        loaded = load_paths([target])
+        self._problems += [problem for problem in loaded.problems if problem.severity is Severity.ERROR]
+        for calendar in loaded.calendars.values():
+            calendars.setdefault(calendar.name, calendar)
+        return [Pipeline(one.config, one.document) for one in loaded.configs]
+
+    def _known_pipelines(self, raw: _File, known: set[str]) -> None:
+        if self._problems:
+            return
+        for name in raw.jobs:
+            if name not in known:
+                self._add(("jobs", name), f"there is no pipeline {name!r} in this scenario")
+        for index, step in enumerate(raw.steps):
+            named = step.rerun or step.job or (step.sensor or "").partition("/")[0]
+            if named and named not in known:
+                self._add(("steps", index), f"there is no pipeline {named!r} in this scenario")
+
+    def _steps(self, raw: _File, start: datetime | None) -> tuple[TimedStep, ...]:
+        steps: list[TimedStep] = []
+        for index, step in enumerate(raw.steps):
+            self._check_step(index, step)
+            at = self._instant(("steps", index, "at"), step.at, start)
+            if at is not None:
+                steps.append(TimedStep(at, step))
+        # Stable: steps of one instant stay in file order.
+        return tuple(sorted(steps, key=lambda one: one.at))
+
+    def _check_step(self, index: int, step: Step) -> None:
+        path = ("steps", index)
+        kinds = [name for name in ("sensor", "rerun", "job") if getattr(step, name) is not None]
+        kinds += ["crash"] if step.crash else []
+        if len(kinds) != 1:
+            self._add(path, f"a step is one of sensor, rerun, job, crash; this one has {', '.join(kinds) or 'none'}")
+        if step.sensor is not None and ("/" not in step.sensor or step.data is None):
+            self._add(path, "a sensor step is written {at, sensor: pipeline/key, data: {...}}")
+        if (step.rerun is not None or step.job is not None) and step.date is None:
+            self._add(path, "a rerun or job step needs a date")
+        if step.job is not None and step.result is None:
+            self._add(path, "a job step needs a result: success, fail or timeout")
+
+    def _expected_times(self, raw: _File, start: datetime | None) -> None:
+        groups: dict[str, list[ExpectedEvent]] = {
+            "events": raw.expect.events,
+            "never": raw.expect.never,
+            "counts": list(raw.expect.counts),
+        }
+        for name, group in groups.items():
+            for index, expected in enumerate(group):
+                if expected.at is not None:
+                    self._instant(("expect", name, index, "at"), expected.at, start)
+
+
+def inline_scenario(**fields: Any) -> Scenario:
+    """A scenario made in code: the same checks, no file."""
+    document = read_document("scenario.json", msgspec.json.encode(fields))
+    if not isinstance(document, Document):
+        raise ScenarioError(document)
+    return _Reader(document, Path()).read()

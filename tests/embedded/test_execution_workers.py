@@ -1,0 +1,170 @@
+"""Executions on threads, a real file and the real clock."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interlock.embedded.asl import Machine
+from interlock.embedded.clock import SystemClock
+from interlock.embedded.database import Database
+from interlock.embedded.execution_workers import ExecutionWorkers
+from interlock.embedded.executions import SqliteExecutions
+from interlock.embedded.store import SqliteStore
+from interlock.model.errors import InvalidValueError, StoreError
+from interlock.ports.store import Put
+from tests.conformance.executions_suite import ACTIVE, INPUT, flow
+
+PATIENCE = 20.0
+ONE_TASK = {"StartAt": "T", "States": {"T": {"Type": "Task", "Resource": "work", "End": True}}}
+
+
+class Ends:
+    """Waits on a condition for executions to end."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self.names: list[str] = []
+
+    def __call__(self, name: str) -> None:
+        with self._condition:
+            self.names.append(name)
+            self._condition.notify_all()
+
+    def wait(self, count: int) -> bool:
+        with self._condition:
+            return self._condition.wait_for(lambda: len(self.names) >= count, PATIENCE)
+
+
+@contextmanager
+def running(
+    path: Path, document: dict[str, Any], work: Callable[[dict[str, Any]], object], ends: Ends, workers: int = 3
+) -> Iterator[tuple[SqliteExecutions, SqliteStore]]:
+    clock = SystemClock()
+    with Database.open(path, clock=clock) as database:
+        store = SqliteStore(database, clock)
+        executions = SqliteExecutions(
+            database,
+            Machine.load(document),
+            tasks={"work": work},
+            store=store,
+            clock=clock,
+            on_end=lambda execution: ends(execution.name),
+        )
+        executions.start_workers(workers)
+        try:
+            yield executions, store
+        finally:
+            executions.stop()
+
+
+def test_executions_run_at_once_and_none_is_run_twice_at_a_time(tmp_path: Path) -> None:
+    ends, lock = Ends(), threading.Lock()
+    running_now: list[str] = []
+    together = 0
+
+    def work(payload: dict[str, Any]) -> None:
+        nonlocal together
+        with lock:
+            assert payload["name"] not in running_now
+            running_now.append(payload["name"])
+            together = max(together, len(running_now))
+        if together < 2:
+            threading.Event().wait(0.01)
+        with lock:
+            running_now.remove(payload["name"])
+
+    with running(tmp_path / "x.db", ONE_TASK, work, ends) as (executions, _):
+        for number in range(100):
+            executions.start(f"e{number}", {"name": f"e{number}"})
+        assert ends.wait(100)
+    assert sorted(ends.names) == sorted(f"e{number}" for number in range(100))
+    assert 2 <= together <= 3
+
+
+def test_an_answer_wakes_at_once_and_a_due_wait_by_itself(tmp_path: Path) -> None:
+    ends, said = Ends(), Ends()
+    document = flow("control", "work")
+    with running(tmp_path / "x.db", document, lambda payload: said(payload["said"]), ends) as (executions, store):
+        store.commit([Put(ACTIVE, {"wakeSeq": 3})])
+        executions.start("one", INPUT)
+        waiting = threading.Event()
+        while (token := (store.get(ACTIVE) or {}).get("token")) is None:
+            assert not waiting.wait(0.001)
+        assert executions.answer(token)
+        assert ends.wait(1)
+    assert said.names == ["answered"]
+    assert ends.names == ["one"]
+
+    wait = {"StartAt": "W", "States": {"W": {"Type": "Wait", "Seconds": 1, "End": True}}}
+    with running(tmp_path / "y.db", wait, lambda _: None, ends) as (executions, _):
+        executions.start("two", {})
+        assert ends.wait(2)
+
+
+def test_what_was_open_when_the_process_ended_goes_on_in_the_next(tmp_path: Path) -> None:
+    ends, called, release = Ends(), threading.Event(), threading.Event()
+
+    def hang(_: dict[str, Any]) -> None:
+        called.set()
+        assert release.wait(PATIENCE)
+
+    with running(tmp_path / "x.db", ONE_TASK, hang, ends, workers=1) as (executions, _):
+        executions.start("first", {})
+        executions.start("second", {})
+        assert called.wait(PATIENCE)
+        threading.Timer(0.05, release.set).start()
+    # Stopped while the first ran: it was let finish, the second was not begun.
+    assert ends.names == ["first"]
+    with running(tmp_path / "x.db", ONE_TASK, lambda _: None, ends) as (executions, _):
+        assert ends.wait(2)
+        assert not executions.is_open("second")
+    assert ends.names == ["first", "second"]
+
+
+def test_workers_are_started_once_and_stopped_any_number_of_times(tmp_path: Path) -> None:
+    with running(tmp_path / "x.db", ONE_TASK, lambda _: None, Ends()) as (executions, _):
+        with pytest.raises(InvalidValueError, match="running already"):
+            executions.start_workers(1)
+        executions.stop()
+        executions.stop()
+        executions.start_workers(1)
+
+
+class FlakyExecutions:
+    """A store that fails the first times it is asked."""
+
+    def __init__(self) -> None:
+        self.looked = 0
+        self.ran: list[str] = []
+        self.done = threading.Event()
+
+    def due(self, now: datetime, limit: int) -> list[str]:
+        self.looked += 1
+        if self.looked == 1:
+            raise StoreError("the disk is full")
+        return [] if self.done.is_set() else ["one"]
+
+    def next_due(self, after: datetime | None = None) -> datetime | None:
+        return None if after is None else after + timedelta(hours=1)
+
+    def run(self, name: str) -> bool:
+        self.ran.append(name)
+        if len(self.ran) == 1:
+            raise StoreError("the disk is full")
+        self.done.set()
+        return True
+
+
+def test_an_error_of_the_store_is_outlived(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.embedded.execution_workers._COOL_DOWN_SECONDS", 0.01)
+    flaky = FlakyExecutions()
+    workers = ExecutionWorkers(flaky, SystemClock(), 2)
+    workers.start()
+    assert flaky.done.wait(PATIENCE)
+    workers.stop()
+    assert flaky.ran == ["one", "one"]

@@ -1,0 +1,471 @@
+"""Executions in SQLite: the port's obligations, durability at every commit, and what happens to odd rows and odd tasks."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.embedded.asl import Machine
+from interlock.embedded.asl_execution import ExecutionState, Status, WaitKind
+from interlock.embedded.asl_paths import DefinitionError
+from interlock.embedded.database import Database
+from interlock.embedded.executions import SqliteExecutions
+from interlock.embedded.store import SqliteStore
+from interlock.model.errors import InterlockError, InvalidValueError
+from interlock.model.times import epoch_millis
+from interlock.ports.executions import StartResult
+from interlock.ports.store import Put
+from tests.conformance.executions_suite import ACTIVE, INPUT, WAIT_SECONDS, ExecutionsSuite, ExecutionsWorld, flow
+from tests.conformance.manual_clock import START, ManualClock
+
+TASK = {"Type": "Task", "Resource": "work"}
+Json = Any
+
+
+class Crash(BaseException):
+    """The process dies here."""
+
+
+class Engine(ExecutionsWorld):
+    """Executions on an in-memory store, inline, on virtual time."""
+
+    def __init__(self, document: Mapping[str, Json], work: Callable[[dict[str, Any]], Json] | None = None) -> None:
+        self.clock = ManualClock()
+        self.database = Database.open(None, clock=self.clock, inline=True)
+        self.store: SqliteStore = SqliteStore(self.database, self.clock)
+        self.said = []
+        self.entered: list[tuple[str, str]] = []
+        self.ended: list[ExecutionState] = []
+        self.machine = Machine.load(document)
+        self.work = work or self.say
+        self.executions: SqliteExecutions = self.restart()
+
+    def say(self, payload: dict[str, Any]) -> None:
+        self.said.append(payload["said"])
+
+    def restart(self) -> SqliteExecutions:
+        """As a new process finds it: nothing but the rows."""
+        self.database.fault = None
+        self.executions = SqliteExecutions(
+            self.database,
+            self.machine,
+            tasks={"work": lambda payload: self.work(payload)},
+            store=self.store,
+            clock=self.clock,
+            on_enter=lambda name, state, at: self.entered.append((name, state)),
+            on_end=self.ended.append,
+        )
+        return self.executions
+
+    def settle(self) -> None:
+        while self.executions.run_due(self.clock.now()):
+            pass
+
+    def advance(self, seconds: float) -> None:
+        end = self.clock.now() + timedelta(seconds=seconds)
+        while (due := self.executions.next_due()) is not None and due <= end:
+            self.clock.advance(seconds=max(0.0, (due - self.clock.now()).total_seconds()))
+            self.settle()
+        self.clock.advance(seconds=(end - self.clock.now()).total_seconds())
+
+    def status(self, name: str = "one") -> tuple[Status, str | None]:
+        info = self.executions.describe(name)
+        assert info is not None
+        return info.status, info.error
+
+
+@contextmanager
+def engine(
+    document: Mapping[str, Json] | None = None, work: Callable[[dict[str, Any]], Json] | None = None
+) -> Iterator[Engine]:
+    opened = Engine(flow("control", "work") if document is None else document, work)
+    with opened.database:
+        yield opened
+
+
+def one(**state: Json) -> dict[str, Json]:
+    return {"StartAt": "T", "States": {"T": {**TASK, "End": True, **state}, "Caught": {"Type": "Succeed"}}}
+
+
+class TestSqliteExecutions(ExecutionsSuite):
+    @contextmanager
+    def open_world(self) -> Iterator[ExecutionsWorld]:
+        with engine() as opened:
+            yield opened
+
+
+# --------------------------------------------------------------------------------------------------- crashes
+
+
+@given(st.integers(0, 12), st.booleans(), st.booleans())
+def test_a_crash_at_any_commit_loses_nothing(at: int, after: bool, answered: bool) -> None:
+    point = "after-commit" if after else "before-commit"
+    with engine() as world:
+        world.store.commit([Put(ACTIVE, {"wakeSeq": 3, "token": None})])
+        left = at
+
+        def fault(where: str) -> None:
+            nonlocal left
+            if where == point:
+                left -= 1
+                if left < 0:
+                    raise Crash
+
+        def survive(act: Callable[[], object]) -> None:
+            try:
+                act()
+            except Crash:
+                world.restart()
+                act()
+
+        world.database.fault = fault
+        survive(lambda: world.executions.start("one", INPUT))
+        survive(world.settle)
+        # The invariant: whatever token can be seen, the row waits for it.
+        item = world.store.get(ACTIVE)
+        assert item is not None
+        (open_,) = world.executions.list_open()
+        assert open_.waiting is WaitKind.TOKEN
+        if answered:
+            survive(lambda: world.executions.answer(item["token"]))
+            survive(world.settle)
+        survive(lambda: world.advance(WAIT_SECONDS))
+        assert world.status() == (Status.SUCCEEDED, None)
+        assert set(world.said) == {"answered" if answered else "late"}
+
+
+def test_the_token_is_never_visible_before_the_row_that_waits_for_it() -> None:
+    with engine() as world:
+        world.store.commit([Put(ACTIVE, {"wakeSeq": 3, "token": None})])
+        world.executions.start("one", INPUT)
+
+        def fault(where: str) -> None:
+            if where == "before-commit":
+                raise Crash
+
+        world.database.fault = fault
+        with pytest.raises(Crash):
+            world.settle()
+        world.database.fault = None
+        assert world.store.get(ACTIVE) == {"wakeSeq": 3, "token": None}
+        (info,) = world.executions.list_open()
+        assert info.waiting is None
+
+
+def test_a_task_is_called_again_after_a_crash_and_the_execution_goes_on() -> None:
+    calls: list[int] = []
+
+    def work(_: dict[str, Any]) -> int:
+        calls.append(1)
+        if len(calls) == 1:
+            raise Crash
+        return len(calls)
+
+    with engine(one(), work) as world:
+        world.executions.start("one", {})
+        with pytest.raises(Crash):
+            world.settle()
+        assert world.executions.is_open("one")
+        world.restart()
+        world.settle()
+        assert [execution.data for execution in world.ended] == [2]
+
+
+def test_an_answer_that_comes_while_the_time_out_is_handled_is_not_lost() -> None:
+    with engine() as world:
+        world.store.commit([Put(ACTIVE, {"wakeSeq": 3, "token": None})])
+        world.executions.start("one", INPUT)
+        world.settle()
+        item = world.store.get(ACTIVE)
+        assert item is not None
+        said = world.said
+
+        def answer_meanwhile(payload: dict[str, Any]) -> None:
+            said.append(payload["said"])
+            if payload["said"] == "late":
+                assert world.executions.answer(item["token"])
+
+        world.work = answer_meanwhile
+        world.advance(WAIT_SECONDS)
+        assert said == ["late", "answered"]
+        assert world.status() == (Status.SUCCEEDED, None)
+
+
+# ----------------------------------------------------------------------------------------------------- tasks
+
+
+class ThrottledError(Exception):
+    pass
+
+
+class NamedError(InterlockError):
+    error_name = "Service.Busy"
+
+
+@pytest.mark.parametrize(
+    ("raised", "error", "cause"),
+    [
+        (ThrottledError("slow down"), "ThrottledError", "slow down"),
+        (NamedError("later"), "Service.Busy", "later"),
+        (KeyError("x"), "KeyError", "'x'"),
+    ],
+)
+def test_what_a_task_raises_is_an_error_of_that_name(raised: Exception, error: str, cause: str) -> None:
+    def work(_: dict[str, Any]) -> None:
+        raise raised
+
+    with engine(one(Catch=[{"ErrorEquals": [error], "Next": "Caught"}]), work) as world:
+        world.executions.start("one", {})
+        world.settle()
+        assert [execution.data for execution in world.ended] == [{"Error": error, "Cause": cause}]
+
+
+def test_retries_are_durable_waits() -> None:
+    at: list[datetime] = []
+
+    def work(_: dict[str, Any]) -> str:
+        at.append(world.clock.now())
+        if len(at) < 3:
+            raise ThrottledError
+        return "done"
+
+    retry = [{"ErrorEquals": ["ThrottledError"], "IntervalSeconds": 30}]
+    with engine(one(Retry=retry), work) as world:
+        world.executions.start("one", {})
+        world.settle()
+        (info,) = world.executions.list_open()
+        assert (info.waiting, info.waiting_until) == (WaitKind.RETRY, START + timedelta(seconds=30))
+        world.restart()
+        world.advance(300)
+        assert [(when - START).total_seconds() for when in at] == [0, 30, 90]
+        assert world.status() == (Status.SUCCEEDED, None)
+
+
+def test_a_task_that_returns_too_late_has_timed_out() -> None:
+    def work(_: dict[str, Any]) -> None:
+        world.clock.advance(seconds=11)
+
+    with engine(one(TimeoutSeconds=10), work) as world:
+        world.executions.start("one", {})
+        world.settle()
+        assert world.status() == (Status.FAILED, "States.Timeout")
+
+
+def test_a_task_can_neither_change_the_data_nor_return_what_is_not_json() -> None:
+    def work(payload: dict[str, Any]) -> object:
+        payload["keep"].append("changed")
+        return {1, 2} if payload["set"] else object()
+
+    states = {**one(ResultPath="$.r", Next="U")["States"], "U": {"Type": "Succeed"}}
+    del states["T"]["End"]
+    with engine({"StartAt": "T", "States": states}, work) as world:
+        world.executions.start("one", {"keep": [], "set": True})
+        world.executions.start("two", {"keep": [], "set": False})
+        world.settle()
+        assert world.ended[0].data == {"keep": [], "set": True, "r": [1, 2]}
+        assert world.status("two") == (Status.FAILED, "TypeError")
+
+
+def test_a_bug_of_the_interpreter_fails_the_execution_instead_of_leaving_it_stuck(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with engine(one(), lambda _: None) as world:
+        monkeypatch.setattr(world.machine, "complete", lambda *_: 1 / 0)
+        world.executions.start("one", {})
+        world.settle()
+        info = world.executions.describe("one")
+        assert info is not None
+        assert (info.status, info.error, info.cause) == (
+            Status.FAILED,
+            "States.Runtime",
+            "ZeroDivisionError: division by zero",
+        )
+
+
+@pytest.mark.parametrize("column", ["extra", "data"])
+def test_a_row_that_can_not_be_read_is_closed(column: str) -> None:
+    with engine(one(), lambda _: None) as world:
+        world.executions.start("one", {})
+        world.database.write(lambda connection: connection.execute(f"UPDATE executions SET {column} = '{{'"))
+        world.settle()
+        assert world.status() == (Status.FAILED, "States.Runtime")
+
+
+def test_a_resource_without_a_handler_is_found_before_anything_runs() -> None:
+    with engine(one()) as world, pytest.raises(DefinitionError, match="no handler for the task resource work"):
+        SqliteExecutions(world.database, world.machine, tasks={}, store=world.store, clock=world.clock)
+
+
+# ------------------------------------------------------------------------------------------------- updateItem
+
+
+def updating(**parameters: Json) -> dict[str, Json]:
+    document = flow("control", "work")
+    document["States"]["Await"]["Parameters"].update(parameters)
+    document["States"]["Await"]["Catch"].append({"ErrorEquals": ["States.ALL"], "Next": "Broken"})
+    document["States"]["Broken"] = {"Type": "Succeed"}
+    return document
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"TableName": "elsewhere"}, "Invalid enum value 'elsewhere'"),
+        ({"ReturnValues": "ALL_NEW"}, "unknown field `ReturnValues`"),
+        ({"Key": {"PK": {"S": "a"}}}, "missing required field `SK`"),
+        ({"UpdateExpression": "REMOVE #token"}, "only SET is known"),
+        ({"UpdateExpression": "SET #token = #token"}, "is not of the form"),
+        ({"UpdateExpression": "SET #other = :token"}, "#other is used and nowhere defined"),
+        ({"UpdateExpression": "SET wakeSeq = :seen"}, "#token, :token is given and never used"),
+        ({"ConditionExpression": "wakeSeq < :seen"}, "is not of the form"),
+        ({"ConditionExpression": "wakeSeq = :nothing"}, ":nothing is used and nowhere defined"),
+        ({"ExpressionAttributeValues": {":token": {"SS": "x"}, ":seen": {"N": "1"}}}, "is not one of S, N"),
+        ({"ExpressionAttributeValues": {":token": {"S": "x"}, ":seen": {"N": "one"}}}, "'one' is not a number"),
+        ({"Key": {"PK": {"S": ""}, "SK": {"S": "x"}}}, ""),
+    ],
+)
+def test_parameters_that_can_not_be_carried_out_are_an_error_of_the_task(
+    parameters: Mapping[str, Json], message: str
+) -> None:
+    with engine(updating(**parameters)) as world:
+        world.executions.start("one", INPUT)
+        world.settle()
+        (execution,) = world.ended
+        assert execution.state == "Broken"
+        assert message in execution.data["Cause"]
+        assert execution.data["Error"] in ("DynamoDb.DynamoDbException", "CommitRefusedError")
+
+
+def test_several_attributes_are_set_and_compared() -> None:
+    parameters = {
+        "UpdateExpression": "set #token = :token, armed = :yes ,share= :share",
+        "ConditionExpression": "wakeSeq = :seen and open = :yes",
+        "ExpressionAttributeValues": {
+            ":token": {"S.$": "$$.Task.Token"},
+            ":seen": {"N.$": "$.seen"},
+            ":yes": {"BOOL": True},
+            ":share": {"N": "0.5"},
+        },
+    }
+    with engine(updating(**parameters)) as world:
+        world.store.commit([Put(ACTIVE, {"wakeSeq": 3, "open": True, "kept": 1})])
+        world.executions.start("one", INPUT)
+        world.settle()
+        assert world.store.get(ACTIVE) == {
+            "wakeSeq": 3,
+            "open": True,
+            "kept": 1,
+            "token": "one:1.0",
+            "armed": True,
+            "share": 0.5,
+        }
+
+
+# ------------------------------------------------------------------------------------------------ bookkeeping
+
+WAITING = {
+    "StartAt": "W",
+    "States": {"W": {"Type": "Wait", "SecondsPath": "$.s", "Next": "D"}, "D": {"Type": "Succeed"}},
+}
+
+
+def test_what_is_due_is_run_in_the_order_of_due_and_name() -> None:
+    with engine(WAITING) as world:
+        for name, seconds in (("c", 1), ("a", 2), ("b", 1), ("later", 60)):
+            world.executions.start(name, {"s": seconds})
+        assert world.executions.run_due(START) == 4
+        assert world.executions.run_due(START) == 0
+        assert world.executions.next_due() == START + timedelta(seconds=1)
+        world.entered.clear()
+        assert world.executions.run_due(START + timedelta(seconds=2)) == 3
+        assert world.entered == [("b", "D"), ("c", "D"), ("a", "D")]
+        assert world.executions.next_due() == START + timedelta(seconds=60)
+
+
+def test_more_than_a_page_is_due_at_once() -> None:
+    with engine(WAITING) as world:
+        for number in range(600):
+            world.executions.start(f"{number}", {"s": 0})
+        assert world.executions.run_due(START) == 600
+        assert world.executions.run_due(START) == 600
+        assert world.executions.next_due() is None
+
+
+def test_a_wait_is_never_cut_short() -> None:
+    with engine(WAITING) as world:
+        world.clock.advance(microseconds=500)
+        world.executions.start("one", {"s": 1})
+        world.settle()
+        due = world.executions.next_due()
+        assert due is not None
+        assert due >= world.clock.now() + timedelta(seconds=1)
+        assert not world.executions.run("one", due - timedelta(milliseconds=1))
+        assert world.executions.run("one", due)
+        assert world.status() == (Status.SUCCEEDED, None)
+
+
+def test_an_execution_may_have_a_bound_of_its_own() -> None:
+    with engine({**WAITING, "TimeoutSeconds": 50}) as world:
+        world.executions.start("own", {"s": 1000, "timeoutSeconds": 100})
+        world.executions.start("definition's", {"s": 1000})
+        world.advance(50)
+        assert world.status("definition's") == (Status.TIMED_OUT, "States.Timeout")
+        assert world.executions.is_open("own")
+        world.advance(50)
+        assert world.status("own") == (Status.TIMED_OUT, "States.Timeout")
+
+
+@pytest.mark.parametrize("bound", [0, -1, "60", True, 1e300])
+def test_a_bound_that_is_none_is_refused(bound: Json) -> None:
+    with engine(WAITING) as world, pytest.raises(InvalidValueError, match="timeoutSeconds"):
+        world.executions.start("one", {"timeoutSeconds": bound})
+
+
+@pytest.mark.parametrize("name", ["", "x" * 81])
+def test_a_name_that_step_functions_would_refuse_is_refused(name: str) -> None:
+    with engine(WAITING) as world, pytest.raises(InvalidValueError, match="1 to 80 characters"):
+        world.executions.start(name, {})
+
+
+def test_an_execution_is_described_while_it_waits_and_when_it_is_over() -> None:
+    with engine({**WAITING, "TimeoutSeconds": 50}) as world:
+        assert world.executions.describe("one") is None
+        world.executions.start("one", {"s": 20})
+        world.settle()
+        info = world.executions.describe("one")
+        assert info is not None
+        assert [info] == world.executions.list_open()
+        assert (info.state, info.waiting, info.waiting_until) == ("W", WaitKind.WAIT, START + timedelta(seconds=20))
+        assert (info.times_out_at, info.ended_at) == (START + timedelta(seconds=50), None)
+        world.advance(20)
+        over = world.executions.describe("one")
+        assert over is not None
+        assert (over.status, over.state, over.waiting) == (Status.SUCCEEDED, "D", None)
+        assert over.ended_at == START + timedelta(seconds=20)
+        assert world.executions.list_open() == []
+
+
+def test_what_is_over_keeps_its_name_but_not_its_data_until_it_is_pruned() -> None:
+    with engine(WAITING) as world:
+        world.executions.start("one", {"s": 0, "large": "x" * 10_000})
+        world.executions.start("open", {"s": 500})
+        world.advance(10)
+        ((size,),) = world.database.read("SELECT length(data) + length(extra) FROM executions WHERE name = 'one'")
+        assert size < 500
+        assert world.executions.prune(epoch_millis(START)) == 0
+        assert world.executions.start("one", {"s": 0}) is StartResult.ALREADY_CLOSED
+        assert world.executions.prune(epoch_millis(START + timedelta(seconds=1))) == 1
+        assert world.executions.start("one", {"s": 0}) is StartResult.STARTED
+        assert world.executions.is_open("open")
+
+
+def test_finding_what_is_due_uses_the_index() -> None:
+    with engine(WAITING) as world:
+        sql = "SELECT due_ms, name FROM executions WHERE due_ms <= 1 AND (due_ms, name) > (0, '') ORDER BY due_ms, name"
+        plan = " ".join(row[3] for row in world.database.read(f"EXPLAIN QUERY PLAN {sql} LIMIT 5"))
+        assert "executions_due" in plan
+        assert "TEMP B-TREE" not in plan
