@@ -329,9 +329,18 @@ def complete_trigger(control: Control, task: Task) -> Output:
 
 def infra_failure(control: Control, task: Task) -> Output:
     """The lifecycle can not go on: FAILED_FINAL, and somebody hears of it."""
-    cause = task.error if isinstance(task.error, dict) else {"Error": str(task.error)}
-    told = f"{cause.get('Error', 'error')}: {str(cause.get('Cause', ''))[:500]}"
+    caught = task.error if isinstance(task.error, dict) else {"Error": str(task.error)}
+    told = f"{caught.get('Error', 'error')}: {_cause(str(caught.get('Cause', '')))[:500]}"
     return {"result": completion.fail_final(control, task.key, task.attempt, FinalReason.INFRA, told)}
+
+
+def _cause(text: str) -> str:
+    """The message in an error's cause: Lambda wraps it in JSON, the embedded interpreter does not."""
+    try:
+        wrapped = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+    return str(wrapped.get("errorMessage", text)) if isinstance(wrapped, dict) else text
 
 
 def trigger(control: Control, task: Task) -> Output:
@@ -341,7 +350,7 @@ def trigger(control: Control, task: Task) -> Output:
 
 def trigger_exhausted(control: Control, task: Task) -> Output:
     """No start succeeded."""
-    return starting.exhausted(control, task.key, task.attempt, str(task.error or ""))
+    return starting.exhausted(control, task.key, task.attempt, _cause(str(task.error or "")))
 
 
 _MODES: Final[dict[str, Callable[[Control, Task], Output]]] = {

@@ -22,34 +22,42 @@ from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.periods import Granularity, Period, day_period, parse_period
 from interlock.model.run import FinalReason, Run, RunStatus, Source
-from interlock.model.times import parse_instant, to_local, zone
-from interlock.ports.store import Delete, Write
+from interlock.model.times import format_instant, parse_instant, to_local, zone
+from interlock.ports.store import Delete, Put, Write
 
 log = structlog.get_logger(__name__)
 
 _RECENT_SENSORS: Final = 50
+_LAST: Final = records.control_key(keys.CONTROLLER, "WATCHDOG")
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """One pipeline as the checks see it. No check alerts for an instant before `since`."""
+    """One pipeline as the checks see it. No check alerts for an instant before `since`.
+
+    `lookback`: as far as the last complete pass, three days at most. What came before was judged then; so the cost of a
+    pass does not grow with the time that is looked back on.
+    """
 
     config: PipelineConfig
     calendars: dict[str, Calendar]
     since: datetime
     now: datetime
+    lookback: timedelta
 
 
 def run(control: Control) -> list[str]:
     """Every check for every pipeline; returns the names of the checks that failed, after WATCHDOG_DEGRADED."""
     started = catalog.first_started(control)
     named = catalog.calendars(control.store)
+    now = control.now()
+    last = _last_complete(control)
+    lookback = min(now - last + control.settings.missed_grace, watchdog.LOOKBACK) if last else watchdog.LOOKBACK
     errors: dict[str, str] = {}
     for pipeline in control.store.pipelines():
         found = catalog.stored(control.store, pipeline)
         if found is None or found.config is None or found.config.dry_run:
             continue
-        since = max(started, found.first_applied_at or control.now())
-        watched = Watched(found.config, named, since, control.now())
+        watched = Watched(found.config, named, max(started, found.first_applied_at or now), now, lookback)
         for name, check in CHECKS:
             try:
                 check(control, watched)
@@ -58,7 +66,18 @@ def run(control: Control) -> list[str]:
                 errors.setdefault(name, f"{pipeline}: {type(error).__name__}: {error}")
     if errors:
         _degraded(control, errors)
+    else:
+        control.store.commit([Put(_LAST, {"completeAt": format_instant(now)})])
     return sorted(errors)
+
+
+def _last_complete(control: Control) -> datetime | None:
+    return parse_instant((control.store.get(_LAST) or {}).get("completeAt"))
+
+
+def _looking_back(watched: Watched, schedule: Schedule) -> timedelta:
+    """`schedule.time` may make a tick due up to a day after it."""
+    return watched.lookback + (timedelta(days=1) if schedule.time is not None else timedelta(0))
 
 
 def _degraded(control: Control, errors: dict[str, str]) -> None:
@@ -187,7 +206,13 @@ def missed_schedules(control: Control, watched: Watched) -> None:
     for schedule in watched.config.all_schedules:
         exists = _exists(control, watched, schedule)
         for finding in watchdog.missed_ticks(
-            schedule, watched.calendars, watched.since, watched.now, exists, grace=control.settings.missed_grace
+            schedule,
+            watched.calendars,
+            watched.since,
+            watched.now,
+            exists,
+            grace=control.settings.missed_grace,
+            lookback=_looking_back(watched, schedule) + control.settings.missed_grace,
         ):
             _tell(control, watched, schedule, finding)
 
@@ -197,7 +222,13 @@ def missed_inclusions(control: Control, watched: Watched) -> None:
     for schedule in watched.config.all_schedules:
         exists = _exists(control, watched, schedule)
         for finding in watchdog.missed_inclusions(
-            schedule, watched.calendars, watched.since, watched.now, exists, grace=control.settings.missed_grace
+            schedule,
+            watched.calendars,
+            watched.since,
+            watched.now,
+            exists,
+            grace=control.settings.missed_grace,
+            lookback=_looking_back(watched, schedule) + control.settings.missed_grace,
         ):
             _tell(control, watched, schedule, finding)
 
@@ -216,8 +247,11 @@ def sla_timers(control: Control, watched: Watched) -> None:
 
 
 def due_periods(control: Control, watched: Watched, schedule: Schedule) -> list[Period]:
-    """The periods of the last two days whose run should exist or be on its way, and that no calendar withholds."""
-    first = max(watched.since, watched.now - timedelta(days=2))
+    """The periods since the last pass whose run should exist or be on its way, and that no calendar withholds.
+
+    Sensor-driven ones are due for two days: a day's data is complete the day after.
+    """
+    first = max(watched.since, watched.now - watched.lookback)
     if schedule.cron is not None:
         ticks = cron.ticks_between(schedule, first - timedelta(seconds=1), watched.now)
         return [
@@ -263,7 +297,9 @@ def trigger_deadlines(control: Control, watched: Watched) -> None:
     """6: the trigger's deadline passed without a run: FAILED_FINAL, a rerun request may still open it."""
     for schedule in watched.config.all_schedules:
         exists = _exists(control, watched, schedule)
-        for finding in watchdog.deadlines_due(schedule, watched.calendars, watched.since, watched.now, exists):
+        for finding in watchdog.deadlines_due(
+            schedule, watched.calendars, watched.since, watched.now, exists, lookback=watched.lookback
+        ):
             _expire(control, watched, schedule, finding)
 
 
