@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, Final
 from unittest import mock
 
@@ -69,6 +70,17 @@ class MotoClock(ManualClock):
         return True
 
 
+@cache
+def _session() -> Any:
+    # One for all: a session reads the models of its services once.
+    return boto3.session.Session(aws_access_key_id="nobody", aws_secret_access_key="nothing", region_name=REGION)
+
+
+def client(service: str) -> Any:
+    """A client of a faked service; to be used within `step_functions`."""
+    return _session().client(service)
+
+
 @contextmanager
 def step_functions(handlers: dict[str, Handler], answer: Answer, clock: MotoClock) -> Iterator[Any]:
     """A Step Functions client whose `start_execution` returns when the execution is over."""
@@ -88,7 +100,7 @@ def step_functions(handlers: dict[str, Handler], answer: Answer, clock: MotoCloc
         stack.enter_context(mock_aws(config=_CONFIG))
         for (owner, name), replacement in replacements.items():
             stack.enter_context(mock.patch.object(owner, name, replacement))
-        yield boto3.client("stepfunctions", REGION)
+        yield client("stepfunctions")
 
 
 def _bounded(clock: MotoClock) -> Callable[[Any, Any], None]:

@@ -43,7 +43,7 @@ class Ends:
 @contextmanager
 def running(
     path: Path, document: dict[str, Any], work: Callable[[dict[str, Any]], object], ends: Ends, workers: int = 3
-) -> Iterator[tuple[SqliteExecutions, SqliteStore]]:
+) -> Iterator[tuple[SqliteExecutions, SqliteStore, Database]]:
     clock = SystemClock()
     with Database.open(path, clock=clock) as database:
         store = SqliteStore(database, clock)
@@ -57,77 +57,83 @@ def running(
         )
         executions.start_workers(workers)
         try:
-            yield executions, store
+            yield executions, store, database
         finally:
             executions.stop()
 
 
 def test_executions_run_at_once_and_none_is_run_twice_at_a_time(tmp_path: Path) -> None:
-    ends, lock = Ends(), threading.Lock()
+    ends, lock, both = Ends(), threading.Lock(), threading.Barrier(2)
     running_now: list[str] = []
-    together = 0
 
     def work(payload: dict[str, Any]) -> None:
-        nonlocal together
+        name = payload["name"]
         with lock:
-            assert payload["name"] not in running_now
-            running_now.append(payload["name"])
-            together = max(together, len(running_now))
-        if together < 2:
-            threading.Event().wait(0.01)
+            assert name not in running_now
+            running_now.append(name)
+        if name in ("e0", "e1"):
+            both.wait(PATIENCE)  # neither goes on before the other is there: they run at the same time
         with lock:
-            running_now.remove(payload["name"])
+            running_now.remove(name)
 
-    with running(tmp_path / "x.db", ONE_TASK, work, ends) as (executions, _):
+    with running(tmp_path / "x.db", ONE_TASK, work, ends) as (executions, _, _):
         for number in range(100):
             executions.start(f"e{number}", {"name": f"e{number}"})
         assert ends.wait(100)
+        assert all(info is not None and info.error is None for info in map(executions.describe, ends.names))
     assert sorted(ends.names) == sorted(f"e{number}" for number in range(100))
-    assert 2 <= together <= 3
 
 
-def test_an_answer_wakes_at_once_and_a_due_wait_by_itself(tmp_path: Path) -> None:
+def test_an_answer_wakes_at_once(tmp_path: Path) -> None:
     ends, said = Ends(), Ends()
     document = flow("control", "work")
-    with running(tmp_path / "x.db", document, lambda payload: said(payload["said"]), ends) as (executions, store):
+    with running(tmp_path / "x.db", document, lambda payload: said(payload["said"]), ends) as (
+        executions,
+        store,
+        database,
+    ):
         store.commit([Put(ACTIVE, {"wakeSeq": 3})])
+        seen = database.head()
         executions.start("one", INPUT)
-        waiting = threading.Event()
-        while (token := (store.get(ACTIVE) or {}).get("token")) is None:
-            assert not waiting.wait(0.001)
-        assert executions.answer(token)
+        assert database.wait_for_change(seen, PATIENCE) > seen
+        item = store.get(ACTIVE)
+        assert item is not None
+        assert executions.answer(item["token"])
         assert ends.wait(1)
-    assert said.names == ["answered"]
-    assert ends.names == ["one"]
+    assert (said.names, ends.names) == (["answered"], ["one"])
 
+
+def test_a_wait_ends_by_itself(tmp_path: Path) -> None:
+    ends = Ends()
     wait = {"StartAt": "W", "States": {"W": {"Type": "Wait", "Seconds": 1, "End": True}}}
-    with running(tmp_path / "y.db", wait, lambda _: None, ends) as (executions, _):
-        executions.start("two", {})
-        assert ends.wait(2)
+    with running(tmp_path / "x.db", wait, lambda _: None, ends) as (executions, _, _):
+        executions.start("one", {})
+        assert ends.wait(1)
 
 
 def test_what_was_open_when_the_process_ended_goes_on_in_the_next(tmp_path: Path) -> None:
-    ends, called, release = Ends(), threading.Event(), threading.Event()
+    ends, called = Ends(), threading.Event()
 
-    def hang(_: dict[str, Any]) -> None:
+    def until_stopped(_: dict[str, Any]) -> None:
         called.set()
-        assert release.wait(PATIENCE)
+        # The dispatcher is the first to go when the workers are stopped.
+        (dispatcher,) = (thread for thread in threading.enumerate() if thread.name == "interlock-executions")
+        dispatcher.join(PATIENCE)
 
-    with running(tmp_path / "x.db", ONE_TASK, hang, ends, workers=1) as (executions, _):
+    with running(tmp_path / "x.db", ONE_TASK, until_stopped, ends, workers=1) as (executions, _, _):
         executions.start("first", {})
         executions.start("second", {})
         assert called.wait(PATIENCE)
-        threading.Timer(0.05, release.set).start()
     # Stopped while the first ran: it was let finish, the second was not begun.
     assert ends.names == ["first"]
-    with running(tmp_path / "x.db", ONE_TASK, lambda _: None, ends) as (executions, _):
+    with running(tmp_path / "x.db", ONE_TASK, lambda _: None, ends) as (executions, _, _):
         assert ends.wait(2)
         assert not executions.is_open("second")
     assert ends.names == ["first", "second"]
 
 
 def test_workers_are_started_once_and_stopped_any_number_of_times(tmp_path: Path) -> None:
-    with running(tmp_path / "x.db", ONE_TASK, lambda _: None, Ends()) as (executions, _):
+    with running(tmp_path / "x.db", ONE_TASK, lambda _: None, Ends()) as (executions, _, _):
         with pytest.raises(InvalidValueError, match="running already"):
             executions.start_workers(1)
         executions.stop()
@@ -168,3 +174,35 @@ def test_an_error_of_the_store_is_outlived(monkeypatch: pytest.MonkeyPatch) -> N
     assert flaky.done.wait(PATIENCE)
     workers.stop()
     assert flaky.ran == ["one", "one"]
+
+
+class LateExecutions(FlakyExecutions):
+    """Something becomes due just after the dispatcher looked and found nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ready = False
+        self.ring: Callable[[], None] = lambda: None
+
+    def due(self, now: datetime, limit: int) -> list[str]:
+        return ["one"] if self.ready and not self.done.is_set() else []
+
+    def next_due(self, after: datetime | None = None) -> datetime | None:
+        if not self.ready:
+            self.ready = True
+            self.ring()
+        return None
+
+    def run(self, name: str) -> bool:
+        self.done.set()
+        return True
+
+
+def test_a_ring_between_the_look_and_the_sleep_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interlock.embedded.execution_workers._MAX_SLEEP_SECONDS", 1000.0)
+    late = LateExecutions()
+    workers = ExecutionWorkers(late, SystemClock(), 1)
+    late.ring = workers.ring
+    workers.start()
+    assert late.done.wait(PATIENCE)
+    workers.stop()

@@ -1,94 +1,28 @@
-"""Executions in SQLite: the port's obligations, durability at every commit, and what happens to odd rows and odd tasks."""
+"""Executions in SQLite: the port's obligations, durability at every commit, odd rows and odd tasks."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.embedded.asl import Machine
-from interlock.embedded.asl_execution import ExecutionState, Status, WaitKind
+from interlock.embedded.asl_execution import Status, WaitKind
 from interlock.embedded.asl_paths import DefinitionError
-from interlock.embedded.database import Database
 from interlock.embedded.executions import SqliteExecutions
-from interlock.embedded.store import SqliteStore
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.times import epoch_millis
 from interlock.ports.executions import StartResult
 from interlock.ports.store import Put
-from tests.conformance.executions_suite import ACTIVE, INPUT, WAIT_SECONDS, ExecutionsSuite, ExecutionsWorld, flow
-from tests.conformance.manual_clock import START, ManualClock
-
-TASK = {"Type": "Task", "Resource": "work"}
-Json = Any
+from tests.conformance.executions_suite import ACTIVE, INPUT, WAIT_SECONDS, ExecutionsSuite, ExecutionsWorld
+from tests.conformance.manual_clock import START
+from tests.embedded.execution_engine import Json, engine, one
 
 
 class Crash(BaseException):
     """The process dies here."""
-
-
-class Engine(ExecutionsWorld):
-    """Executions on an in-memory store, inline, on virtual time."""
-
-    def __init__(self, document: Mapping[str, Json], work: Callable[[dict[str, Any]], Json] | None = None) -> None:
-        self.clock = ManualClock()
-        self.database = Database.open(None, clock=self.clock, inline=True)
-        self.store: SqliteStore = SqliteStore(self.database, self.clock)
-        self.said = []
-        self.entered: list[tuple[str, str]] = []
-        self.ended: list[ExecutionState] = []
-        self.machine = Machine.load(document)
-        self.work = work or self.say
-        self.executions: SqliteExecutions = self.restart()
-
-    def say(self, payload: dict[str, Any]) -> None:
-        self.said.append(payload["said"])
-
-    def restart(self) -> SqliteExecutions:
-        """As a new process finds it: nothing but the rows."""
-        self.database.fault = None
-        self.executions = SqliteExecutions(
-            self.database,
-            self.machine,
-            tasks={"work": lambda payload: self.work(payload)},
-            store=self.store,
-            clock=self.clock,
-            on_enter=lambda name, state, at: self.entered.append((name, state)),
-            on_end=self.ended.append,
-        )
-        return self.executions
-
-    def settle(self) -> None:
-        while self.executions.run_due(self.clock.now()):
-            pass
-
-    def advance(self, seconds: float) -> None:
-        end = self.clock.now() + timedelta(seconds=seconds)
-        while (due := self.executions.next_due()) is not None and due <= end:
-            self.clock.advance(seconds=max(0.0, (due - self.clock.now()).total_seconds()))
-            self.settle()
-        self.clock.advance(seconds=(end - self.clock.now()).total_seconds())
-
-    def status(self, name: str = "one") -> tuple[Status, str | None]:
-        info = self.executions.describe(name)
-        assert info is not None
-        return info.status, info.error
-
-
-@contextmanager
-def engine(
-    document: Mapping[str, Json] | None = None, work: Callable[[dict[str, Any]], Json] | None = None
-) -> Iterator[Engine]:
-    opened = Engine(flow("control", "work") if document is None else document, work)
-    with opened.database:
-        yield opened
-
-
-def one(**state: Json) -> dict[str, Json]:
-    return {"StartAt": "T", "States": {"T": {**TASK, "End": True, **state}, "Caught": {"Type": "Succeed"}}}
 
 
 class TestSqliteExecutions(ExecutionsSuite):
@@ -298,71 +232,6 @@ def test_a_row_that_can_not_be_read_is_closed(column: str) -> None:
 def test_a_resource_without_a_handler_is_found_before_anything_runs() -> None:
     with engine(one()) as world, pytest.raises(DefinitionError, match="no handler for the task resource work"):
         SqliteExecutions(world.database, world.machine, tasks={}, store=world.store, clock=world.clock)
-
-
-# ------------------------------------------------------------------------------------------------- updateItem
-
-
-def updating(**parameters: Json) -> dict[str, Json]:
-    document = flow("control", "work")
-    document["States"]["Await"]["Parameters"].update(parameters)
-    document["States"]["Await"]["Catch"].append({"ErrorEquals": ["States.ALL"], "Next": "Broken"})
-    document["States"]["Broken"] = {"Type": "Succeed"}
-    return document
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"TableName": "elsewhere"}, "Invalid enum value 'elsewhere'"),
-        ({"ReturnValues": "ALL_NEW"}, "unknown field `ReturnValues`"),
-        ({"Key": {"PK": {"S": "a"}}}, "missing required field `SK`"),
-        ({"UpdateExpression": "REMOVE #token"}, "only SET is known"),
-        ({"UpdateExpression": "SET #token = #token"}, "is not of the form"),
-        ({"UpdateExpression": "SET #other = :token"}, "#other is used and nowhere defined"),
-        ({"UpdateExpression": "SET wakeSeq = :seen"}, "#token, :token is given and never used"),
-        ({"ConditionExpression": "wakeSeq < :seen"}, "is not of the form"),
-        ({"ConditionExpression": "wakeSeq = :nothing"}, ":nothing is used and nowhere defined"),
-        ({"ExpressionAttributeValues": {":token": {"SS": "x"}, ":seen": {"N": "1"}}}, "is not one of S, N"),
-        ({"ExpressionAttributeValues": {":token": {"S": "x"}, ":seen": {"N": "one"}}}, "'one' is not a number"),
-        ({"Key": {"PK": {"S": ""}, "SK": {"S": "x"}}}, ""),
-    ],
-)
-def test_parameters_that_can_not_be_carried_out_are_an_error_of_the_task(
-    parameters: Mapping[str, Json], message: str
-) -> None:
-    with engine(updating(**parameters)) as world:
-        world.executions.start("one", INPUT)
-        world.settle()
-        (execution,) = world.ended
-        assert execution.state == "Broken"
-        assert message in execution.data["Cause"]
-        assert execution.data["Error"] in ("DynamoDb.DynamoDbException", "CommitRefusedError")
-
-
-def test_several_attributes_are_set_and_compared() -> None:
-    parameters = {
-        "UpdateExpression": "set #token = :token, armed = :yes ,share= :share",
-        "ConditionExpression": "wakeSeq = :seen and open = :yes",
-        "ExpressionAttributeValues": {
-            ":token": {"S.$": "$$.Task.Token"},
-            ":seen": {"N.$": "$.seen"},
-            ":yes": {"BOOL": True},
-            ":share": {"N": "0.5"},
-        },
-    }
-    with engine(updating(**parameters)) as world:
-        world.store.commit([Put(ACTIVE, {"wakeSeq": 3, "open": True, "kept": 1})])
-        world.executions.start("one", INPUT)
-        world.settle()
-        assert world.store.get(ACTIVE) == {
-            "wakeSeq": 3,
-            "open": True,
-            "kept": 1,
-            "token": "one:1.0",
-            "armed": True,
-            "share": 0.5,
-        }
 
 
 # ------------------------------------------------------------------------------------------------ bookkeeping

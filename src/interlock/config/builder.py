@@ -80,8 +80,11 @@ class Builder:
 
     def scalar(self, value: object, line: int, anchor: str | None = None) -> None:
         """A value that is neither mapping nor list; or, where one is awaited, a key."""
-        self._spend(1, line)
-        value = self._checked(value, line)
+        self._count += 1
+        if self._count > MAX_VALUES:
+            self._spend(0, line)
+        if type(value) is not str or not value.isascii():
+            value = self._checked(value, line)
         if anchor is not None:
             self._anchors[anchor] = (value, 1)
         self._attach(value, line)
@@ -183,7 +186,7 @@ class Builder:
     def _take_key(self, frame: _Frame, key: object, line: int) -> None:
         if not isinstance(key, str):
             shown = show(key)
-            self.flaws.append(Flaw(line, frame.path, f"the key {shown} is not text: quote it"))
+            self.flaws.append(Flaw(line, (*frame.path, shown), "this key is not text: quote it"))
             key = shown
         first = frame.lines.get(key)
         if first is not None:

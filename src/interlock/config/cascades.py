@@ -30,8 +30,8 @@ def check_upstreams(
     """The upstreams of one pipeline. `known` also has those that could not be read."""
     for index, entry in enumerate(config.after):
         if entry.pipeline not in known:
-            near = did_you_mean(entry.pipeline, known)
-            message = f"there is no pipeline {show(entry.pipeline)} here{near}"
+            near = did_you_mean(entry.pipeline, set(known) - {config.id})
+            message = f"there is no pipeline {show(entry.pipeline)} among these files{near}"
             yield Finding(("after", index, "pipeline"), message, unknown)
         elif entry.require == "all-hours" and _daily(others.get(entry.pipeline)):
             message = f"all-hours waits for hourly runs, and {entry.pipeline} has a daily cron: write same-period"

@@ -20,7 +20,7 @@ from interlock.model.keys import RunKey
 
 # Of each group one key is needed.
 REQUIRED: Final[dict[JobType, tuple[tuple[str, ...], ...]]] = {
-    JobType.COMMAND: (("command", "argv"),),
+    JobType.COMMAND: (("command",),),
     JobType.HTTP: (("url",),),
     JobType.AIRFLOW: (("url",), ("dagId",)),
     JobType.GLUE: (("jobName",),),
@@ -56,16 +56,15 @@ def _missing(job: Job) -> Iterator[Finding]:
     for names in REQUIRED[job.type]:
         if all(job.config.get(name) in (None, "", []) for name in names):
             others = "".join(f" (or {name})" for name in names[1:])
-            yield Finding(("job", "config", names[0]), f"is missing: a {job.type} job needs {names[0]}{others}")
+            yield Finding(("job", "config", names[0]), f"is missing: jobs of type {job.type} need {names[0]}{others}")
 
 
 def _unreadable(job: Job) -> Iterator[Finding]:
     config = job.config
     if job.type is JobType.COMMAND:
-        for name in ("command", "argv"):
-            problem = _wrong_command(config.get(name))
-            if problem:
-                yield Finding(("job", "config", name), problem)
+        problem = _wrong_command(config.get("command"))
+        if problem:
+            yield Finding(("job", "config", "command"), problem)
     if job.type in (JobType.HTTP, JobType.AIRFLOW, JobType.DATABRICKS):
         for name in _URLS:
             problem = _wrong_url(name, config.get(name))

@@ -37,7 +37,7 @@ def pipeline_schema() -> Schema:
     """The schema of a pipeline file."""
     defs: Schema = {}
     _schema(inspect.type_info(PipelineConfig), defs)
-    root: Schema = defs.pop("PipelineConfig")
+    root: Schema = {**defs.pop("PipelineConfig"), "description": "When a pipeline may run, and what it then starts."}
     defs["Check"] = _any_case(defs["Check"], (check.value for check in Check))
     defs["Mode"] = _any_case(defs["Mode"], (mode.value for mode in Mode))
     defs["Weekday"] = _any_case(defs["Weekday"], (day.value for day in Weekday), shortest=_SHORTEST_WEEKDAY)
@@ -61,6 +61,14 @@ def _schema(type_: inspect.Type, defs: Schema) -> Schema:
             return {"enum": list(type_.values)}
         case inspect.CustomType():
             return dict(_DURATION)
+        case inspect.DictType():
+            return {"type": "object"}
+        case _:
+            return _scalar(type_)
+
+
+def _scalar(type_: inspect.Type) -> Schema:
+    match type_:
         case inspect.StrType():
             least = {"minLength": type_.min_length} if type_.min_length else {}
             return {"type": "string", **least, **_limits(type_)}
@@ -72,8 +80,6 @@ def _schema(type_: inspect.Type, defs: Schema) -> Schema:
             return {"type": "boolean"}
         case inspect.NoneType():
             return {"type": "null"}
-        case inspect.DictType():
-            return {"type": "object"}
         case _:
             raise NotImplementedError(f"the model uses {type_}, which has no schema here")
 

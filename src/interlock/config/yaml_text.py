@@ -5,19 +5,19 @@ events, not on its nodes: libyaml composes nodes by recursion, and a deep docume
 """
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 import yaml
 from yaml.events import (
     AliasEvent,
     DocumentStartEvent,
-    Event,
     MappingEndEvent,
     MappingStartEvent,
     ScalarEvent,
     SequenceEndEvent,
     SequenceStartEvent,
+    StreamEndEvent,
 )
 
 from interlock.config.builder import Builder, Flaw, Unreadable
@@ -47,36 +47,46 @@ _TAGGED: Final[dict[str, type | tuple[type, ...]]] = {
 
 def parse_yaml(text: str, builder: Builder) -> None:
     """Feed the one document of a text to the builder; Unreadable when there is not exactly one."""
+    try:
+        loader = LOADER(text)
+        try:
+            _feed_all(loader.get_event, builder)
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        raise Unreadable(_syntax_flaw(error)) from error
+    except yaml.YAMLError as error:
+        raise Unreadable(Flaw(_line_of(error, text), (), f"not YAML: {_reason(error)}")) from error
+    except (ValueError, OverflowError) as error:  # the pure Python scanner meets `\UFFFFFFFF` with chr()
+        raise Unreadable(Flaw(1, (), f"not YAML: {error}")) from error
+
+
+def _feed_all(next_event: Callable[[], Any], builder: Builder) -> None:
+    # The innermost loop of a load: types are compared, not asked for, the most frequent first.
     documents = 0
-    for event in _events(text):
-        line = event.start_mark.line + 1 if event.start_mark else 1
-        if isinstance(event, DocumentStartEvent):
+    while (kind := type(event := next_event())) is not StreamEndEvent:
+        line = event.start_mark.line + 1
+        if kind is ScalarEvent:
+            _feed_scalar(event, line, builder)
+        elif kind is MappingStartEvent:
+            _check_tag(event, "map", line, builder)
+            builder.open({}, line, event.anchor)
+        elif kind is MappingEndEvent or kind is SequenceEndEvent:
+            builder.close()
+        elif kind is SequenceStartEvent:
+            _check_tag(event, "seq", line, builder)
+            builder.open([], line, event.anchor)
+        elif kind is AliasEvent:
+            builder.alias(event.anchor, line)
+        elif kind is DocumentStartEvent:
             documents += 1
             if documents > 1:
-                message = "a second document begins here: put each in a file of its own"
-                raise Unreadable(Flaw(line, (), message))
-        else:
-            _feed(event, line, builder)
-
-
-def _feed(event: Event, line: int, builder: Builder) -> None:
-    if isinstance(event, ScalarEvent):
-        _feed_scalar(event, line, builder)
-    elif isinstance(event, MappingStartEvent):
-        _check_tag(event, "map", line, builder)
-        builder.open({}, line, event.anchor)
-    elif isinstance(event, SequenceStartEvent):
-        _check_tag(event, "seq", line, builder)
-        builder.open([], line, event.anchor)
-    elif isinstance(event, MappingEndEvent | SequenceEndEvent):
-        builder.close()
-    elif isinstance(event, AliasEvent):
-        builder.alias(event.anchor or "", line)
+                raise Unreadable(Flaw(line, (), "a second document begins here: put each in a file of its own"))
 
 
 def _feed_scalar(event: ScalarEvent, line: int, builder: Builder) -> None:
     text: str = event.value
-    if event.implicit[0]:
+    if event.implicit[0] and event.tag is None:
         if text == "<<" and builder.awaits_key:
             builder.merge_key(line)
             return
@@ -116,18 +126,6 @@ def _check_tag(event: MappingStartEvent | SequenceStartEvent, kind: str, line: i
 
 def _shown(tag: str) -> str:
     return "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
-
-
-def _events(text: str) -> Iterator[Event]:
-    """The parser's events; its errors as ours."""
-    try:
-        yield from yaml.parse(text, Loader=LOADER)
-    except yaml.MarkedYAMLError as error:
-        raise Unreadable(_syntax_flaw(error)) from error
-    except yaml.YAMLError as error:
-        raise Unreadable(Flaw(_line_of(error, text), (), f"not YAML: {_reason(error)}")) from error
-    except (ValueError, OverflowError) as error:  # the pure Python scanner meets `\UFFFFFFFF` with chr()
-        raise Unreadable(Flaw(1, (), f"not YAML: {error}")) from error
 
 
 def _syntax_flaw(error: yaml.MarkedYAMLError) -> Flaw:

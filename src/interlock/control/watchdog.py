@@ -249,7 +249,8 @@ def sla_timers(control: Control, watched: Watched) -> None:
 def due_periods(control: Control, watched: Watched, schedule: Schedule) -> list[Period]:
     """The periods since the last pass whose run should exist or be on its way, and that no calendar withholds.
 
-    Sensor-driven ones are due for two days: a day's data is complete the day after.
+    Sensor-driven ones are due for two days: a day's data is complete the day after. A period that was over before
+    anybody watched is not ours to miss.
     """
     first = max(watched.since, watched.now - watched.lookback)
     if schedule.cron is not None:
@@ -264,7 +265,7 @@ def due_periods(control: Control, watched: Watched, schedule: Schedule) -> list[
         if calendars.withheld(schedule, watched.calendars, day) is None:
             periods += _sensor_driven(control, watched, schedule, day_period(day))
         day += timedelta(days=1)
-    return periods
+    return [period for period in periods if period.end(tz) > watched.since]
 
 
 def _sensor_driven(control: Control, watched: Watched, schedule: Schedule, day: Period) -> list[Period]:

@@ -29,6 +29,10 @@ class SensorRefusedError(InvalidValueError):
     """A sensor write that is not stored: reserved key, too large, not an object, NaN."""
 
 
+class SensorTooLargeError(SensorRefusedError):
+    """A sensor write that is not stored because of its size alone."""
+
+
 class JobStartError(InterlockError):
     """A target refused to start a job.
 

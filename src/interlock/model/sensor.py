@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.model.errors import SensorRefusedError
+from interlock.model.errors import SensorRefusedError, SensorTooLargeError
 from interlock.model.keys import UPSTREAM, check_sensor_key
 
 MAX_SENSOR_BYTES: Final = 64 * 1024
@@ -37,7 +37,7 @@ def check_observation(key: str, data: object) -> dict[str, Any]:
     except (TypeError, ValueError, OverflowError) as error:
         raise SensorRefusedError(f"sensor {key!r}: the data is not JSON: {error}") from error
     if size > MAX_SENSOR_BYTES:
-        raise SensorRefusedError(f"sensor {key!r}: {size} bytes is more than the {MAX_SENSOR_BYTES} a sensor may have")
+        raise SensorTooLargeError(f"sensor {key!r}: {size} bytes is more than the {MAX_SENSOR_BYTES} a sensor may have")
     return data
 
 

@@ -112,4 +112,4 @@ def format_instant(instant: datetime) -> str:
 
 def epoch_millis(instant: datetime) -> int:
     """Milliseconds since 1970, rounded down."""
-    return (instant - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
+    return (instant - _EPOCH) // _MILLISECOND

@@ -1,0 +1,56 @@
+"""The entry point: `interlock COMMAND`.
+
+A command is a function in a module of its own, which imports at the top only what its arguments need and everything
+else when it runs, so that `interlock --version` loads no controller. To add one, write it and name it in `_COMMANDS`.
+Exit codes: 0 all is well, 1 a problem was found, 2 the command was not understood.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final
+
+import typer
+
+from interlock import __version__
+from interlock.cli.schema import schema
+from interlock.cli.simulate import simulate
+from interlock.cli.validate import validate
+from interlock.model.errors import InterlockError
+
+_COMMANDS: Final[tuple[Callable[..., Any], ...]] = (validate, schema, simulate)
+
+app = typer.Typer(
+    name="interlock",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,  # plain help: it is pasted, piped and diffed
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for _command in _COMMANDS:
+    app.command()(_command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"interlock {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def interlock(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """The safety controller between "it is time" and "it is safe"."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command and exit with its code; an error of ours is a message, never a traceback."""
+    try:
+        app(arguments)
+    except InterlockError as error:
+        typer.echo(f"Error: {error}", err=True)
+        sys.exit(1)

@@ -1,0 +1,144 @@
+"""The command line as a person meets it: words, exit codes, and no colours in a pipe."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from interlock import __version__
+from interlock.cli import main as cli
+from interlock.cli.main import main
+from interlock.model.errors import InterlockError
+from tests.config.test_loader import EXAMPLES, TEN_MISTAKES, valid
+
+
+class Outcome:
+    """What a run of the command printed and how it ended."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> Outcome:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    captured = capsys.readouterr()
+    return Outcome(int(ended.value.code or 0), captured.out, captured.err)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pipelines").mkdir()
+    return tmp_path / "pipelines"
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run(capsys, "--version")
+    assert (outcome.code, outcome.out) == (0, f"interlock {__version__}\n")
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("-h",), ("validate", "--help"), ("schema", "--help")])
+def test_help(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    outcome = run(capsys, *arguments)
+    assert outcome.code == 0
+    assert outcome.out.startswith("Usage: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "Usage: "),
+        (("nonsense",), "No such command"),
+        (("validate",), "Missing argument"),
+        (("validate", "--nope", "."), "No such option"),
+        (("validate", "gone/for/ever.yaml"), "Path 'gone/for/ever.yaml' does not exist."),
+    ],
+)
+def test_usage_errors_exit_with_2(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], words: str) -> None:
+    outcome = run(capsys, *arguments)
+    assert outcome.code == 2
+    assert words in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_validate_prints_all_ten_mistakes(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    for name, text in TEN_MISTAKES.items():
+        (folder / f"{name}.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    outcome = run(capsys, "validate", ".")
+    assert outcome.code == 1
+    lines = outcome.out.splitlines()
+    assert "pipelines/retries.yaml:4 job.maxRetries: 11 is not in 0..10" in lines
+    assert len(lines) == 11
+    assert lines[-1] == "10 pipelines, 10 errors, 0 warnings"
+    assert "\x1b" not in outcome.out
+
+
+def test_validate_of_valid_configs(capsys: pytest.CaptureFixture[str]) -> None:
+    outcome = run(capsys, "validate", str(EXAMPLES))
+    assert (outcome.code, outcome.out) == (0, "8 pipelines, 0 errors, 0 warnings\n")
+
+
+def test_warnings_alone_are_no_failure(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "a.yaml").write_text(valid("a", "sla: {deadline: 10:00}"))
+    outcome = run(capsys, "validate", "pipelines/a.yaml")
+    assert outcome.code == 0
+    assert outcome.out.splitlines() == [
+        "pipelines/a.yaml:5 sla: warning: no expectedDuration: there will be no warning before the breach",
+        "1 pipeline, 0 errors, 1 warning",
+    ]
+
+
+def test_validate_json(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "a.yaml").write_text(valid("a", "sla: {deadline: 10:00}"))
+    (folder / "b.yaml").write_text(valid("b").replace("external", "[]"))
+    outcome = run(capsys, "validate", "--json", ".")
+    assert outcome.code == 1
+    report = json.loads(outcome.out)
+    assert list(report) == ["pipelines", "errors", "warnings"]
+    assert report["pipelines"] == 2
+    (error,) = report["errors"]
+    assert error["message"].startswith("[] is not one of command, ")
+    assert {**error, "message": ""} == {"file": "pipelines/b.yaml", "line": 4, "path": "job.type", "message": ""}
+    assert [warning["path"] for warning in report["warnings"]] == ["sla"]
+
+
+def test_text_that_looks_like_markup_is_printed_as_it_is(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    (folder / "a.yaml").write_text(valid("a", "'[red]x[/red]': 1", "':smile:': " + "y" * 300))
+    outcome = run(capsys, "validate", ".")
+    assert outcome.out.splitlines() == [
+        "pipelines/a.yaml:5 [red]x[/red]: unknown key",
+        "pipelines/a.yaml:6 :smile:: unknown key",
+        "1 pipeline, 2 errors, 0 warnings",
+    ]
+
+
+@pytest.mark.parametrize("arguments", [("schema",), ("schema", "--json")])
+def test_schema(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    outcome = run(capsys, *arguments)
+    assert outcome.code == 0
+    assert json.loads(outcome.out)["title"] == "Interlock pipeline"
+
+
+def test_an_error_of_ours_is_a_message(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_arguments: object) -> None:
+        raise InterlockError("the store is not there: create it with `interlock init`")
+
+    monkeypatch.setattr(cli, "app", fail)
+    outcome = run(capsys, "anything")
+    assert (outcome.code, outcome.out) == (1, "")
+    assert outcome.err == "Error: the store is not there: create it with `interlock init`\n"
+
+
+def test_the_version_needs_no_yaml_and_no_rich() -> None:
+    script = (
+        "import sys\n"
+        "from interlock.cli.main import main\n"
+        "try:\n    main(['--version'])\n"
+        "except SystemExit:\n"
+        "    print(sorted({'yaml', 'rich', 'holidays', 'httpx', 'interlock.config'} & set(sys.modules)))\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines() == [f"interlock {__version__}", "[]"]
