@@ -1,0 +1,6 @@
+"""One module per target: how a job is started, found again after a crash, and asked how it is.
+
+Each implements the `JobRunner` port and nothing else: no target decides whether a job may start, how often it is tried
+or what its end means for the run. A vendor's errors are translated here, into `JobStartError` or a `JobStatus`. What
+several targets need lies beside them: `configs` reads a job's config, `addresses` guards every HTTP connection.
+"""

@@ -1,0 +1,338 @@
+"""Commands on the controller's own machine: argv, no shell. They outlive the controller; their end is known at once.
+
+The controller starts a small wrapper (`command_wrapper`), which starts the command and writes its end into the run's
+folder (`command_folder`); one thread sees the wrappers end (`command_watch`). A controller that dies takes nothing with
+it: the next one reads the same folders and waits for the same processes.
+"""
+
+import errno
+import os
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Final, assert_never
+
+import msgspec
+import structlog
+
+from interlock.jobs import command_wrapper
+from interlock.jobs.command_folder import OUTPUT, Claim, Exit, Phase, RunFolder, run_folders, stray_folders
+from interlock.jobs.command_watch import ExitWatch
+from interlock.jobs.configs import read_config, refused
+from interlock.model.durations import Duration
+from interlock.model.errors import InterlockError, JobStartError
+from interlock.model.keys import RunKey
+from interlock.model.run import FailureCategory
+from interlock.ports.clock import Clock
+from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
+
+log = structlog.get_logger(__name__)
+
+INHERITED: Final = ("PATH", "HOME", "LANG", "TZ")
+_ERROR_LINES: Final = 20
+_ERROR_BYTES: Final = 1500
+_SHELL_SIGNAL: Final = 128
+# How a command says that trying again may help: EX_TEMPFAIL of sysexits.h, or a shell's word that its child was killed.
+_TRANSIENT_CODES: Final = frozenset(
+    {75, *(_SHELL_SIGNAL + number for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP))}
+)
+_TRANSIENT_ERRNOS: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.ETXTBSY})
+
+_VANISHED: Final = "the process vanished, unseen: its wrapper was killed, or the machine went down"
+
+Text = str | int | float
+
+
+class CommandConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`job.config` of a command."""
+
+    command: list[Text] | str
+    cwd: str = ""
+    env: dict[str, Text | bool] = {}
+    timeout: Duration = Duration(0)
+
+
+class ExitNotice(msgspec.Struct, frozen=True, kw_only=True):
+    """A command has ended. It may come before `start` has returned, and, after a crash, more than once."""
+
+    key: RunKey
+    attempt: int
+    run_id: str
+    status: JobStatus
+
+
+class _Plan(msgspec.Struct, frozen=True):
+    executable: str
+    argv: list[str]
+    cwd: Path
+    environment: dict[str, str]
+    timeout: timedelta
+
+
+class CommandRunner:
+    """Jobs of type `command`. The run id is the job id, and starting one twice is not possible.
+
+    `on_exit` is called on the watching thread at the end of each command: it should be quick. When it raises, the
+    end is told again after the next `watch_unfinished`; until then the lifecycle's own polls find it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        on_exit: Callable[[ExitNotice], None],
+        clock: Clock,
+        *,
+        environment: Mapping[str, str] | None = None,
+        working_folder: Path | None = None,
+        grace: timedelta = timedelta(seconds=10),
+    ) -> None:
+        self._root = folder.absolute()
+        self._on_exit = on_exit
+        self._clock = clock
+        self._environment = os.environ if environment is None else environment
+        self._working_folder = (working_folder or Path.cwd()).absolute()
+        self._grace = grace
+        self._watch = ExitWatch(self._settle)
+
+    # ------------------------------------------------------------------------------------------------- the port
+
+    def start(self, request: JobRequest) -> JobStarted:
+        """Start the command; answers as soon as its wrapper is on its way."""
+        plan = self._plan(request, read_config(request, CommandConfig))
+        folder = RunFolder(self._root, request.run_id)
+        for _ in range(2):
+            lock = folder.claim(Claim.of(request), plan.environment)
+            if lock is not None:
+                return self._launch(folder, plan, lock)
+            found = self.recover(request)
+            if isinstance(found, JobStarted):
+                return found
+        # Not a refusal: whether the command was run is open, and `recover` will say so.
+        raise InterlockError(f"{request.run_id} was claimed before, and its folder {folder.path} is damaged")
+
+    def recover(self, request: JobRequest) -> JobStarted | Recovery:
+        """The folder knows, unless somebody damaged it."""
+        folder = RunFolder(self._root, request.run_id)
+        phase = folder.phase()
+        match phase:
+            case Phase.ABSENT:
+                return Recovery.START_AGAIN
+            case Phase.UNSTARTED:
+                folder.remove()
+                return Recovery.START_AGAIN
+            case Phase.UNCERTAIN:
+                return Recovery.UNDECIDABLE
+            case Phase.RUNNING:
+                self._watch.add(request.run_id)
+                return JobStarted(job_id=request.run_id)
+            case Phase.ENDED | Phase.VANISHED:
+                return JobStarted(job_id=request.run_id, status=_status(folder, phase))
+            case _:
+                assert_never(phase)
+
+    def check(self, request: JobRequest, job_id: str) -> JobStatus:
+        """What its folder says."""
+        folder = RunFolder(self._root, job_id or request.run_id)
+        return _status(folder, folder.phase())
+
+    # ------------------------------------------------------------------------------------------- beyond the port
+
+    def watch_unfinished(self) -> int:
+        """After a start of the controller: tell of commands that ended meanwhile, watch the others. How many."""
+        unfinished = [folder.run_id for folder in run_folders(self._root) if not folder.told]
+        for run_id in unfinished:
+            self._watch.add(run_id)
+        return len(unfinished)
+
+    def tail(self, run_id: str, limit: int = 64 * 1024) -> str:
+        """The last `limit` bytes of what a command wrote, standard output and error as they came; "" if nothing."""
+        return RunFolder(self._root, run_id).tail(limit)
+
+    def prune(self, older_than: timedelta) -> int:
+        """Remove the folders of commands that ended longer ago than that; how many. A running one is never removed."""
+        before = (self._clock.now() - older_than).timestamp()
+        removed = 0
+        for folder in run_folders(self._root):
+            if folder.phase() in (Phase.RUNNING, Phase.ABSENT) or folder.touched_at() >= before:
+                continue
+            folder.remove()
+            removed += 1
+        for stray in stray_folders(self._root):
+            if stray.stat().st_mtime < before:
+                shutil.rmtree(stray, ignore_errors=True)
+        return removed
+
+    def close(self) -> None:
+        """Stop watching. The commands go on; the next controller finds them."""
+        self._watch.close()
+
+    # ---------------------------------------------------------------------------------------------------- inside
+
+    def _plan(self, request: JobRequest, config: CommandConfig) -> _Plan:
+        """Everything that can be found wrong before anything is claimed."""
+        argv = _argv(request, config.command)
+        environment = self._variables(request, config)
+        if any("\0" in text for text in (*argv, *environment, *environment.values())):
+            raise refused(request, "command or env: there is a NUL character, which no program can be given")
+        cwd = self._working_folder / config.cwd
+        if not cwd.is_dir():
+            raise refused(request, f"cwd: {str(cwd)!r} is not a folder: create it or correct the path")
+        return _Plan(_executable(request, argv[0], cwd, environment["PATH"]), argv, cwd, environment, config.timeout)
+
+    def _variables(self, request: JobRequest, config: CommandConfig) -> dict[str, str]:
+        """Little of the controller's environment: its tokens are no business of a job's."""
+        for name in config.env:
+            if not name or "=" in name:
+                raise refused(request, f"env: {name!r} can not be the name of a variable")
+        return {
+            "PATH": os.defpath,
+            **{name: self._environment[name] for name in INHERITED if name in self._environment},
+            **{name: _text(value) for name, value in config.env.items()},
+            "INTERLOCK_RUN_ID": request.run_id,
+            "INTERLOCK_PIPELINE": request.key.pipeline,
+            "INTERLOCK_SCHEDULE": request.key.schedule,
+            "INTERLOCK_DATE": request.key.date,
+            "INTERLOCK_ATTEMPT": str(request.attempt),
+        }
+
+    def _launch(self, folder: RunFolder, plan: _Plan, lock: int) -> JobStarted:
+        try:
+            child = self._spawn(folder, plan, lock)
+        except OSError as error:
+            folder.remove()
+            message = f"{plan.argv[0]} could not be started: {error.strerror}"
+            raise JobStartError(message, permanent=error.errno == errno.E2BIG) from error
+        finally:
+            os.close(lock)
+        self._watch.add(folder.run_id, child)
+        return JobStarted(job_id=folder.run_id)
+
+    def _spawn(self, folder: RunFolder, plan: _Plan, lock: int) -> int:
+        times = [str(length.total_seconds()) for length in (plan.timeout, self._grace)]
+        wrapper = [sys.executable, "-I", "-S", command_wrapper.__file__]
+        return os.posix_spawn(
+            sys.executable,
+            [*wrapper, str(folder.path), *times, str(plan.cwd), plan.executable, *plan.argv],
+            os.environ,
+            file_actions=[
+                (os.POSIX_SPAWN_DUP2, lock, 0),
+                (os.POSIX_SPAWN_OPEN, 1, str(folder.path / OUTPUT), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+            ],
+            setsid=True,
+            setsigmask=(),
+            setsigdef=(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM),
+        )
+
+    def _settle(self, run_id: str) -> int | None:
+        """Tell of an end; or say which process to wait for."""
+        folder = RunFolder(self._root, run_id)
+        phase = folder.phase()
+        if phase is Phase.RUNNING:
+            return folder.awaited()
+        # Of a command that was not started there is no end to tell. Its start is the lifecycle's to repair, and an
+        # outcome in the job log would be taken for that of the start to come.
+        if phase not in (Phase.ENDED, Phase.VANISHED) or folder.told:
+            return None
+        claim = folder.claimed_by()
+        if claim is None:
+            log.error("command-folder-unreadable", folder=str(folder.path))
+            return None
+        try:
+            status = _status(folder, phase)
+            self._on_exit(ExitNotice(key=claim.key, attempt=claim.attempt, run_id=run_id, status=status))
+        except Exception:
+            log.exception("command-exit-not-told", run_id=run_id)
+            return None
+        folder.mark_told()
+        return None
+
+
+def _text(value: Text | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _argv(request: JobRequest, command: list[Text] | str) -> list[str]:
+    try:
+        argv = shlex.split(command) if isinstance(command, str) else [str(part) for part in command]
+    except ValueError as error:
+        raise refused(request, f"command: {command!r} can not be split into words: {error}") from error
+    if not argv or not argv[0]:
+        raise refused(request, "command: is empty: name a program and its arguments")
+    return argv
+
+
+def _executable(request: JobRequest, name: str, cwd: Path, path: str) -> str:
+    """The program, as an absolute path, or a refusal that says what is wrong with it."""
+    if "/" not in name:
+        found = shutil.which(name, path=path)
+        if found is None:
+            raise refused(request, f"command: there is no program {name!r} on the job's PATH ({path})")
+        return str(cwd / found)
+    program = cwd / name
+    if not program.is_file():
+        raise refused(request, f"command: there is no program {str(program)!r}")
+    if not os.access(program, os.X_OK):
+        raise refused(request, f"command: {str(program)!r} is not executable: chmod +x it, or name its interpreter")
+    return str(program)
+
+
+# ------------------------------------------------------------------------------------------------------- outcomes
+
+
+def _status(folder: RunFolder, phase: Phase) -> JobStatus:
+    match phase:
+        case Phase.RUNNING:
+            return JobStatus(state=JobState.RUNNING)
+        case Phase.ENDED:
+            ended = folder.exit()
+            return _outcome(folder, ended) if ended is not None else _lost(folder, "its exit status is unreadable")
+        case Phase.VANISHED:
+            return _lost(folder, _VANISHED)
+        case Phase.UNCERTAIN:
+            return _lost(folder, "the process vanished, and its folder is damaged")
+        case Phase.UNSTARTED:
+            return _lost(folder, "its wrapper ended before it could start the command")
+        case Phase.ABSENT:
+            return _lost(folder, "nothing is known of it on this machine: its folder is gone")
+        case _:
+            assert_never(phase)
+
+
+def _outcome(folder: RunFolder, ended: Exit) -> JobStatus:
+    if ended.timed_out:
+        took = f"{ended.ended_at - ended.started_at:.1f} s"
+        return _failed(folder, FailureCategory.TIMEOUT, f"ended after {took}: its timeout was over", JobState.TIMED_OUT)
+    if ended.errno is not None:
+        transient = ended.errno in _TRANSIENT_ERRNOS
+        category = FailureCategory.TRANSIENT if transient else FailureCategory.PERMANENT
+        return _failed(folder, category, f"could not be started: {os.strerror(ended.errno)}; is its interpreter there?")
+    if ended.signal is not None:
+        return _failed(folder, FailureCategory.TRANSIENT, f"killed by {_signal_name(ended.signal)}")
+    if ended.code == 0:
+        return JobStatus(state=JobState.SUCCEEDED)
+    category = FailureCategory.TRANSIENT if ended.code in _TRANSIENT_CODES else FailureCategory.PERMANENT
+    return _failed(folder, category, f"exit code {ended.code}")
+
+
+def _signal_name(number: int) -> str:
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+    hint = ": out of memory, perhaps" if number == signal.SIGKILL else ""
+    return f"signal {number} ({name}{hint})"
+
+
+def _lost(folder: RunFolder, why: str) -> JobStatus:
+    return _failed(folder, FailureCategory.TRANSIENT, why)
+
+
+def _failed(folder: RunFolder, category: FailureCategory, what: str, state: JobState = JobState.FAILED) -> JobStatus:
+    lines = folder.tail(_ERROR_BYTES).rstrip().splitlines()[-_ERROR_LINES:]
+    error = "\n".join([f"{what}; its last output:", *lines]) if lines else what
+    return JobStatus(state=state, category=category, error=error)

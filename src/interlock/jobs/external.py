@@ -1,0 +1,23 @@
+"""The gate alone: somebody else's scheduler starts the job when it hears `JOB_TRIGGERED`, and reports how it ended.
+
+Nothing is called here, so nothing can get lost: a start after a crash is the same start, and the job runs until an
+outcome for it is in the job log.
+"""
+
+from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
+
+
+class ExternalRunner:
+    """Jobs that others run."""
+
+    def start(self, request: JobRequest) -> JobStarted:
+        """Nothing to do: the controller's `JOB_TRIGGERED` is the signal, and the run id is what to report back."""
+        return JobStarted(job_id=request.run_id)
+
+    def recover(self, request: JobRequest) -> JobStarted | Recovery:
+        """A start that does nothing can not be half done."""
+        return JobStarted(job_id=request.run_id)
+
+    def check(self, request: JobRequest, job_id: str) -> JobStatus:
+        """Running, until somebody reports otherwise."""
+        return JobStatus(state=JobState.RUNNING)
