@@ -1,0 +1,273 @@
+"""Alerts on their way: a durable queue in SQLite, and the workers that empty it.
+
+A delivery is begun (committed), sent, recorded as sent (committed, with the thread it belongs to). What is recorded as
+sent is never sent again. A crash between the second and the third leaves a delivery that was begun and not recorded:
+the channel is told, and either its receiver knows the alert by its id or the channel looks before it sends.
+
+Order: the alerts of a pipeline reach a channel one after the other. A failing one holds up its own pipeline on its own
+channel, and nothing else; only a receiver that asks for rest (Retry-After) gets it from all pipelines.
+"""
+
+import operator
+import random
+import sqlite3
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+import msgspec
+import structlog
+
+from interlock.control.alert_dispatcher import (
+    Delivery,
+    Failing,
+    Verdict,
+    judge,
+    pause_after,
+    remember_thread,
+    thread_of,
+)
+from interlock.embedded import delivery_rows
+from interlock.embedded.clock import real_seconds
+from interlock.embedded.database import Database
+from interlock.embedded.dead_letters import Failure, LetterKind, bury
+from interlock.embedded.delivery_rows import COLUMNS, DeliveryRow, DeliveryState, instant, row_of
+from interlock.embedded.store import SqliteStore
+from interlock.model.events import EVENT_TTL_DAYS, Event
+from interlock.model.times import epoch_millis
+from interlock.ports.channel import Channel, DeliveryError
+from interlock.ports.clock import Clock
+
+_KEEP_SETTLED: Final = timedelta(days=EVENT_TTL_DAYS)
+_BATCH: Final = 20
+_LONGEST_WAIT: Final = 1.0
+_AGENDA: Final = "SELECT channel, min(due_ms) FROM deliveries WHERE due_ms IS NOT NULL GROUP BY channel"
+_DUE: Final = f"SELECT {COLUMNS} FROM deliveries WHERE channel = ? AND due_ms <= ? ORDER BY due_ms, id LIMIT ?"
+_COUNT: Final = "SELECT count(*) FROM deliveries WHERE state = ?"
+
+Mine = Callable[[str], bool]
+
+_log = structlog.get_logger(__name__)
+
+
+class Deliveries:
+    """Drive it with `run_due` and `next_at` (on this thread, for a simulation) or with `start` and `stop`."""
+
+    def __init__(
+        self,
+        database: Database,
+        store: SqliteStore,
+        channels: Mapping[str, Channel],
+        clock: Clock,
+        *,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._database = database
+        self._store = store
+        self._channels = dict(channels)
+        self._clock = clock
+        self._jitter = jitter
+        # Until when a channel is to be left alone. Forgotten at a restart: the receiver will say it again.
+        self._resting: dict[str, datetime] = {}
+        self._news = threading.Condition()
+        self._rung = 0
+        self._stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    # ------------------------------------------------------------------------------------------------ the queue
+
+    def enqueue(self, deliveries: Sequence[Delivery]) -> int:
+        """Keep these until they are sent; how many were new. The same (event, channel) is kept once."""
+        now = self._clock.now()
+        now_ms, forgotten_ms = epoch_millis(now), epoch_millis(now - _KEEP_SETTLED)
+
+        def add(connection: sqlite3.Connection) -> int:
+            # Rows go as others come, a little faster: there is nobody else to remove them.
+            delivery_rows.prune(connection, forgotten_ms, 2 * len(deliveries))
+            return delivery_rows.add(connection, deliveries, now_ms)
+
+        added = self._database.write(add)
+        self._ring()
+        return added
+
+    def count(self, state: DeliveryState = DeliveryState.WAITING) -> int:
+        """How many deliveries are in that state."""
+        return int(self._database.read(_COUNT, (state.value,))[0][0])
+
+    def next_at(self) -> datetime | None:
+        """When something is to be sent; None when nothing waits."""
+        return min(self._agenda().values(), default=None)
+
+    def _agenda(self) -> dict[str, datetime]:
+        """When each channel has something to send."""
+        found: dict[str, datetime] = {}
+        for channel, due in self._database.read(_AGENDA):
+            rest = self._resting.get(channel)
+            found[channel] = instant(due) if rest is None else max(instant(due), rest)
+        return found
+
+    # ------------------------------------------------------------------------------------------------ sending
+
+    def run_due(self, now: datetime) -> int:
+        """Send what is due, until nothing more is due now; how many tries were made."""
+        return self._work(now, lambda _: True)
+
+    def _work(self, now: datetime, mine: Mine) -> int:
+        done = 0
+        while rows := self._due(now, mine):
+            for row in rows:
+                if self._stopping.is_set():
+                    return done
+                if self._resting.get(row.channel, now) <= now:
+                    self._deliver(row)
+                    done += 1
+        return done
+
+    def _due(self, now: datetime, mine: Mine) -> list[DeliveryRow]:
+        channels = [channel for channel, due in self._agenda().items() if due <= now and mine(channel)]
+        limit = (epoch_millis(now), _BATCH)
+        return [row_of(columns) for channel in channels for columns in self._database.read(_DUE, (channel, *limit))]
+
+    def _deliver(self, row: DeliveryRow) -> None:
+        now_ms = epoch_millis(self._clock.now())
+        if not self._database.write(lambda connection: delivery_rows.begin(connection, row, now_ms)):
+            return
+        try:
+            event, thread = self._send(row)
+        except Exception as error:  # noqa: BLE001  whatever a channel raises is a failure of its delivery
+            self._failed(row, error)
+        else:
+            self._sent(row, event, thread)
+
+    def _send(self, row: DeliveryRow) -> tuple[Event, str | None]:
+        channel = self._channels.get(row.channel)
+        if channel is None:
+            raise DeliveryError(
+                f"no channel {row.channel!r} is configured any more: add it to [[alerts]] and redrive, or purge this",
+                permanent=True,
+            )
+        try:
+            alert = row.alert
+        except msgspec.MsgspecError as error:
+            raise DeliveryError(f"delivery {row.id} holds no event: {error}", permanent=True) from error
+        thread = thread_of(self._store, row.channel, alert.event)
+        return alert.event, channel.send(alert, thread=thread, maybe_sent=row.begun_at)
+
+    def _sent(self, row: DeliveryRow, event: Event, thread: str | None) -> None:
+        now = self._clock.now()
+        now_ms = epoch_millis(now)
+        writes = remember_thread(row.channel, event, thread, now)
+
+        def record(connection: sqlite3.Connection) -> None:
+            if delivery_rows.settle(connection, row, DeliveryState.SENT, now_ms) and writes:
+                self._store.apply(connection, writes, now_ms)
+
+        self._database.write(record)
+
+    # ------------------------------------------------------------------------------------------------ failing
+
+    def _failed(self, row: DeliveryRow, error: Exception) -> None:
+        # What a channel did not foresee may have happened at any point.
+        known = error if isinstance(error, DeliveryError) else DeliveryError(repr(error), uncertain=True)
+        now = self._clock.now()
+        failed = _after_failure(row, known, epoch_millis(now))
+        since = instant(failed.failing_ms or 0)
+        if judge(Failing(failed.tries, failed.refusals, since), now) is Verdict.GIVE_UP:
+            self._give_up(failed, known, since, now)
+            return
+        pause = pause_after(known, failed.tries, self._jitter())
+        if known.retry_after is not None:
+            self._resting[row.channel] = now + pause
+        due_ms = epoch_millis(now + pause)
+        self._database.write(lambda connection: delivery_rows.postpone(connection, failed, due_ms))
+        _log.warning(
+            "an alert was not delivered; trying again",
+            channel=row.channel,
+            alert=row.event,
+            tries=failed.tries,
+            pause=round(pause.total_seconds(), 1),
+            error=str(known),
+        )
+
+    def _give_up(self, row: DeliveryRow, error: DeliveryError, since: datetime, now: datetime) -> None:
+        failure = Failure(error=error, tries=row.tries, first_at=since, last_at=now)
+        # One that was refused says nothing about the next; one that never got through does.
+        failing_ms = None if error.permanent else row.failing_ms
+
+        def record(connection: sqlite3.Connection) -> None:
+            if delivery_rows.settle(connection, row, DeliveryState.DEAD, epoch_millis(now), failing_ms):
+                bury(connection, LetterKind.DELIVERY, row.channel, row.event, row.record(), failure)
+
+        self._database.write(record)
+        _log.error(
+            "an alert became a dead letter; `interlock dlq redrive` sends it again",
+            channel=row.channel,
+            alert=row.event,
+            tries=row.tries,
+            error=str(error),
+        )
+
+    # ------------------------------------------------------------------------------------------------ threads
+
+    def start(self) -> None:
+        """One thread per channel, so that a receiver that hangs holds up no other; and one for what is left over of
+        channels that are no longer configured.
+        """
+        known = frozenset(self._channels)
+        for name in sorted(known):
+            self._spawn(name, partial(operator.eq, name))
+        self._spawn("leftovers", lambda channel: channel not in known)
+
+    def _spawn(self, name: str, mine: Mine) -> None:
+        thread = threading.Thread(target=self._run, args=(mine,), name=f"interlock-alerts-{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def stop(self) -> None:
+        """Finish the tries under way, and end. What waits is sent after the next start."""
+        self._stopping.set()
+        self._ring()
+        for thread in self._threads:
+            thread.join()
+
+    def _ring(self) -> None:
+        with self._news:
+            self._rung += 1
+            self._news.notify_all()
+
+    def _rang_since(self, heard: int) -> bool:
+        return self._rung != heard
+
+    def _run(self, mine: Mine) -> None:
+        while not self._stopping.is_set():
+            heard = self._rung
+            try:
+                self._work(self._clock.now(), mine)
+                wait = self._until_next(mine)
+            except Exception as error:  # noqa: BLE001  the disk may be full for a while; alerts must go on afterwards
+                _log.error("alerts can not be taken from the queue; trying again", error=str(error))
+                wait = _LONGEST_WAIT
+            with self._news:
+                self._news.wait_for(partial(self._rang_since, heard), wait)
+
+    def _until_next(self, mine: Mine) -> float:
+        """Seconds; never long, so that a redrive by another process, or a clock that was set, is noticed."""
+        instants = [due for channel, due in self._agenda().items() if mine(channel)]
+        if not instants:
+            return _LONGEST_WAIT
+        left = real_seconds(self._clock, (min(instants) - self._clock.now()).total_seconds())
+        return min(max(left, 0.0), _LONGEST_WAIT)
+
+
+def _after_failure(row: DeliveryRow, error: DeliveryError, now_ms: int) -> DeliveryRow:
+    # An earlier try whose end nobody knows stays unknown, whatever became of this one.
+    begun_ms = row.begun_ms if row.begun_ms is not None else now_ms if error.uncertain else None
+    return msgspec.structs.replace(
+        row,
+        tries=row.tries + 1,
+        refusals=row.refusals + int(error.permanent),
+        begun_ms=begun_ms,
+        failing_ms=row.failing_ms if row.failing_ms is not None else now_ms,
+    )
