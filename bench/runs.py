@@ -1,4 +1,4 @@
-"""How many whole runs a second: sensor write, opening, evaluation, job (a no-op), completion. `python -m bench.runs`."""
+"""How many runs a second, from the sensor write to COMPLETED, with a job that does nothing: `python -m bench.runs`."""
 
 import json
 import threading

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.embedded.connection import migrate, open_store, split_statements
+from interlock.embedded.connection import _STEPS, migrate, open_store, split_statements
 from interlock.embedded.database import Database
 from interlock.model.errors import StoreError
 from tests.conformance.manual_clock import ManualClock
@@ -185,8 +185,8 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_an_older_store_is_not_migrated_by_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s.db"
     Database.open(path, clock=CLOCK).close()
-    monkeypatch.setattr("interlock.embedded.connection._STEPS", ("schema.sql", "next.sql"))
-    with pytest.raises(StoreError, match=r"version 1.* bring it up to date"):
+    monkeypatch.setattr("interlock.embedded.connection._STEPS", (*_STEPS, "next.sql"))
+    with pytest.raises(StoreError, match=rf"version {len(_STEPS)}.* bring it up to date"):
         Database.open(path, clock=CLOCK, read_only=True)
 
 

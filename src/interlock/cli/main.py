@@ -12,23 +12,56 @@ from typing import Annotated, Any, Final
 import typer
 
 from interlock import __version__
+from interlock.cli import dlq, job, sensor
+from interlock.cli.apply import apply
+from interlock.cli.demo import demo
+from interlock.cli.doctor import doctor
+from interlock.cli.events import events
+from interlock.cli.init import init
+from interlock.cli.plan import plan
+from interlock.cli.rerun import rerun
+from interlock.cli.runs import runs
 from interlock.cli.schema import schema
+from interlock.cli.serve import serve
 from interlock.cli.simulate import simulate
+from interlock.cli.status import status
+from interlock.cli.stpa import stpa
+from interlock.cli.token import token
 from interlock.cli.validate import validate
+from interlock.cli.watchdog import watchdog
+from interlock.cli.why import why
 from interlock.model.errors import InterlockError
 
-_COMMANDS: Final[tuple[Callable[..., Any], ...]] = (validate, schema, simulate)
+_COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
+    demo,
+    init,
+    validate,
+    plan,
+    apply,
+    why,
+    simulate,
+    stpa,
+    serve,
+    status,
+    runs,
+    events,
+    rerun,
+    watchdog,
+    doctor,
+    schema,
+)
 
 app = typer.Typer(
     name="interlock",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,  # plain help: it is pasted, piped and diffed
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in _COMMANDS:
     app.command()(_command)
+for _name, _group in (("sensor", sensor.app), ("job", job.app), ("dlq", dlq.app), ("token", token)):
+    app.add_typer(_group, name=_name)
 
 
 def _print_version(wanted: bool) -> None:

@@ -4,11 +4,11 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from interlock.control import catalog, completion, readiness, records
+from interlock.control import catalog, changed_inputs, readiness, records
 from interlock.control.context import Control
 from interlock.decide import late_data, transitions
 from interlock.decide.drift import Drift, find_drift
-from interlock.decide.sensors import key_matches, period_of_write
+from interlock.decide.sensors import candidate_keys, key_matches, period_of_write
 from interlock.model import keys
 from interlock.model.config import Mode, PipelineConfig, Schedule
 from interlock.model.events import Event, EventType
@@ -33,6 +33,23 @@ def observe(control: Control, config: PipelineConfig, schedule: Schedule, sensor
             _while_running(control, config, run, rule_key, sensor)
         elif run.status is RunStatus.COMPLETED:
             _after_completion(control, config, run.key, rule_key, sensor, is_trigger=is_trigger)
+
+
+def completed(control: Control, run: Run) -> None:
+    """Look again at what a completion was decided on: a write may have come between its reading and its commit.
+
+    The stream-router calls this from the change of the completed run. Every write before that change is in the store
+    by now, and every later one is routed to a run that is COMPLETED: none falls between the two.
+    """
+    config = catalog.current(control.store, run.pipeline)
+    schedule = config.find_schedule(run.schedule) if config is not None else None
+    if config is None or schedule is None or config.dry_run:
+        return
+    names = [*readiness.post_run_names(config), *([schedule.trigger.key] if schedule.trigger else [])]
+    sensors = records.get_sensors(control.store, run.pipeline, candidate_keys(names, run.key.period)) if names else {}
+    for sensor in sensors.values():
+        if not sensor.expired(control.now()):
+            observe(control, config, schedule, sensor)
 
 
 def _post_run_rule(config: PipelineConfig, sensor_key: str) -> str | None:
@@ -103,10 +120,9 @@ def _after_completion(
             post_writes, events, request = _post_run(control, config, run, rule_key, sensor)
         late_writes: list[Write] = []
         if is_trigger:
-            changed = late_data.significant_changes(run.trigger_payload or {}, sensor.data)
-            late_writes, late = _late(control, run, sensor, changed if run.trigger_payload is not None else ())
-            if late and request is None:
-                events = [*events, completion.late_event(run, changed, control.now())]
+            late_writes, changed = _late(control, config, run, sensor)
+            if changed and request is None:
+                events = [*events, changed_inputs.late_event(run, changed, control.now())]
                 reason = f"late data: {', '.join(changed)} changed"
                 request = _request(control, run, Source.LATE_DATA, reason, sensor)
         if not (post_writes or late_writes):
@@ -114,23 +130,30 @@ def _after_completion(
         if not late_writes:
             same = Matches({"version": run.version, "attempt": run.attempt})
             post_writes.append(Require(records.run_record(key, keys.RUN), same))
-        asked: list[Write] = [completion.put_request(request)] if request is not None else []
+        asked = changed_inputs.request_writes(control, request)
         return None, [*post_writes, *late_writes, *records.put_events(*events), *asked]
 
     records.settle_commit(control, decide)
 
 
-def _late(control: Control, run: Run, sensor: Sensor, changed: tuple[str, ...]) -> tuple[list[Write], bool]:
-    """The payload is remembered with the news of it, so that the same write is news only once."""
+def _late(control: Control, config: PipelineConfig, run: Run, sensor: Sensor) -> tuple[list[Write], tuple[str, ...]]:
+    """What changed of the payload that the run was started with, if this sensor is the one that counts for it.
+
+    The payload is remembered with the news of it, so that the same write is news only once.
+    """
+    current = readiness.trigger_observation(control.store, config, run.key, control.now())
+    if run.trigger_payload is None or current is None or current.key != sensor.key:
+        return [], ()
+    changed = late_data.significant_changes(run.trigger_payload, current.data)
     if not changed:
-        return [], False
-    amended = transitions.remember_payload(run, sensor.data, now=control.now())
-    return [records.put_run(amended, run)], True
+        return [], ()
+    amended = transitions.remember_payload(run, current.data, now=control.now())
+    return [records.put_run(amended, run)], changed
 
 
 def _request(control: Control, run: Run, source: Source, reason: str, sensor: Sensor) -> RerunRequest:
     unique = f"{run.attempt}-{epoch_millis(sensor.received_at)}-{records.digest(sensor.data)}"
-    return completion.rerun_request(run.key, source, reason, control.now(), unique)
+    return changed_inputs.rerun_request(run.key, source, reason, control.now(), unique)
 
 
 def _post_run(
@@ -138,9 +161,7 @@ def _post_run(
 ) -> tuple[list[Write], list[Event], RerunRequest | None]:
     where = records.run_record(run.key, keys.BASELINE)
     baseline = records.get(control.store, where, Baseline)
-    if config.post_run is None or baseline is None or sensor.received_at <= baseline.at:
-        return [], [], None
-    if baseline.seen.get(sensor.key) == sensor.received_at:
+    if config.post_run is None or baseline is None or not _news(config, run, baseline, sensor):
         return [], [], None
     now = control.now()
     seen = baseline.seen | {sensor.key: sensor.received_at}
@@ -155,6 +176,17 @@ def _post_run(
     passed, told = _verdict_event(control, config, run, now)
     writes.append(_put_baseline(run.key, replace(baseline, seen=seen, verdict=passed), baseline))
     return writes, [told], None
+
+
+def _news(config: PipelineConfig, run: Run, baseline: Baseline, sensor: Sensor) -> bool:
+    """Has this write not been considered yet?
+
+    Times do not tell for what the baseline is made of: a write may be received before the completion and stored after
+    it. So the baseline remembers what it saw of those.
+    """
+    if sensor.key in candidate_keys(readiness.post_run_names(config), run.key.period):
+        return baseline.seen.get(sensor.key) != sensor.received_at
+    return sensor.received_at > baseline.at and baseline.seen.get(sensor.key) != sensor.received_at
 
 
 def _put_baseline(key: RunKey, baseline: Baseline, before: Baseline) -> Put:

@@ -6,7 +6,7 @@ under way keeps the version it was opened with.
 
 from datetime import datetime
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -14,7 +14,7 @@ from interlock.config.stored import config_version, read_stored
 from interlock.control.context import Control
 from interlock.control.records import control_key, event, plain, publish_once
 from interlock.model import keys
-from interlock.model.config import Calendar, PipelineConfig
+from interlock.model.config import Calendar, PipelineConfig, Schedule
 from interlock.model.errors import StoreError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
@@ -40,7 +40,7 @@ def stored(store: Store, pipeline: str) -> Stored | None:
         return None
     document = _document(item)
     version = config_version(document)
-    config, errors = _parse(msgspec.json.encode(document), _calendar_names(store))
+    config, errors = _checked(store, msgspec.json.encode(document))
     if config is not None and config.id != pipeline:
         errors = (f"pipeline.id is {config.id!r}, but it is stored as {pipeline!r}",)
         config = None
@@ -59,14 +59,30 @@ def version_of(pipeline: PipelineConfig, document: dict[str, Any]) -> Put:
 
 
 def opened_with(store: Store, pipeline: str, version: str) -> PipelineConfig:
-    """The config an attempt was opened with."""
+    """The config an attempt was opened with. A calendar that was removed since does not undo it."""
+    kept = _kept.get((pipeline, version))
+    if kept is not None:
+        return kept
     item = store.get(_version_key(pipeline, version))
     if item is None:
         raise StoreError(f"{pipeline}: config version {version} is not in the store")
-    config, errors = _parse(msgspec.json.encode(item["document"]), _calendar_names(store))
+    config, errors = _parse(msgspec.json.encode(item["document"]), None)
     if config is None:
         raise StoreError(f"{pipeline}: config version {version} is invalid: {'; '.join(errors)}")
+    if config_version(item["document"]) == version:
+        _keep(pipeline, version, config)
     return config
+
+
+# A version is the hash of its document, so what it means never changes, in whatever store it lies.
+_kept: Final[dict[tuple[str, str], PipelineConfig]] = {}
+_MOST_KEPT: Final = 20_000
+
+
+def _keep(pipeline: str, version: str, config: PipelineConfig) -> None:
+    if len(_kept) >= _MOST_KEPT:
+        _kept.clear()
+    _kept[pipeline, version] = config
 
 
 def _version_key(pipeline: str, version: str) -> Key:
@@ -84,9 +100,35 @@ def _document(item: Item) -> dict[str, Any]:
     return raw if isinstance(raw, dict) else {"_unreadable": repr(raw)[:200]}
 
 
+Parsed = tuple[PipelineConfig | None, tuple[str, ...]]
+
+
+def _checked(store: Store, encoded: bytes) -> Parsed:
+    """The config, or all its errors. The calendars are looked up only for one that names some."""
+    config, errors = _parse(encoded, None)
+    if config is not None and not any(map(_named_calendars, config.all_schedules)):
+        return config, errors
+    return _parse(encoded, _calendar_names(store))
+
+
+def _named_calendars(schedule: Schedule) -> list[str]:
+    named = [part.calendar for part in (schedule.exclude, schedule.include) if part is not None]
+    return [name for name in named if name is not None]
+
+
+class _EveryCalendar(dict[str, Calendar]):
+    """Stands for the calendars where their existence is not the question."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
 @lru_cache(maxsize=20_000)
-def _parse(encoded: bytes, calendar_names: frozenset[str]) -> tuple[PipelineConfig | None, tuple[str, ...]]:
-    named = {name: Calendar(name=name) for name in calendar_names}
+def _parse(encoded: bytes, calendar_names: frozenset[str] | None) -> Parsed:
+    """`calendar_names`: those there are; None takes every name for one."""
+    named: dict[str, Calendar] = _EveryCalendar()
+    if calendar_names is not None:
+        named = {name: Calendar(name=name) for name in calendar_names}
     result = read_stored(msgspec.json.decode(encoded), named)
     if isinstance(result, PipelineConfig):
         return result, ()
@@ -104,6 +146,11 @@ def calendars(store: Store) -> dict[str, Calendar]:
     """Every named calendar."""
     found = store.query(Table.CONTROL, keys.CALENDARS)
     return {record.key.sk: msgspec.convert(record.item, Calendar) for record in found}
+
+
+def calendars_for(store: Store, schedule: Schedule) -> dict[str, Calendar]:
+    """The named calendars, where a schedule names any; most do not, and then nothing is read."""
+    return calendars(store) if _named_calendars(schedule) else {}
 
 
 def put_calendar(calendar: Calendar) -> Put:
@@ -151,6 +198,7 @@ def config_changed(control: Control, pipeline: str) -> None:
     """A CONFIG item was written: report an invalid one (once per version), complete what a direct write left out."""
     found = stored(control.store, pipeline)
     if found is None:
+        _retire(control, pipeline)
         return
     now = control.now()
     if found.config is None:
@@ -174,6 +222,25 @@ def config_changed(control: Control, pipeline: str) -> None:
 def delete_config(control: Control, pipeline: str) -> bool:
     """Forget a pipeline: it opens nothing new, what is under way ends."""
     return control.store.commit([Delete(control_key(keys.pipeline_pk(pipeline), keys.CONFIG), Present())]) is None
+
+
+def _retire(control: Control, pipeline: str) -> None:
+    """Remember a deleted pipeline that has runs under way: the watchdog still sees to it that they end."""
+    if control.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.ACTIVE, limit=1):
+        control.store.commit([Put(control_key(keys.CONTROLLER, keys.RETIRED + pipeline), {"pipeline": pipeline})])
+
+
+def retired(store: Store) -> list[str]:
+    """The deleted pipelines that had runs under way."""
+    return [found.key.sk[len(keys.RETIRED) :] for found in store.query(Table.CONTROL, keys.CONTROLLER, keys.RETIRED)]
+
+
+def forget_retired(control: Control, pipeline: str) -> None:
+    """The last run of a deleted pipeline has ended."""
+    if not control.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.ACTIVE, limit=1):
+        where = control_key(keys.CONTROLLER, keys.RETIRED + pipeline)
+        if control.store.get(where) is not None:
+            control.store.commit([Delete(where)])
 
 
 def first_started(control: Control) -> datetime:

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from interlock.control import catalog, opening, readiness, records
+from interlock.control import catalog, changed_inputs, opening, readiness, records
 from interlock.control.context import Control
-from interlock.decide import cascade, late_data, retries, sla, transitions
+from interlock.decide import cascade, retries, sla, transitions
 from interlock.decide.retries import RetryVerdict
 from interlock.model import keys
-from interlock.model.config import PipelineConfig
+from interlock.model.config import Job, PipelineConfig
 from interlock.model.errors import InterlockError
 from interlock.model.events import Event, EventType, Severity
 from interlock.model.keys import RunKey
@@ -25,15 +25,13 @@ from interlock.model.run import (
     JobEvent,
     JobRecord,
     Marker,
-    RerunRequest,
     Run,
     RunStatus,
     SlaOutcome,
     SlaState,
-    Source,
 )
 from interlock.model.times import format_instant
-from interlock.ports.store import Missing, Put, Write
+from interlock.ports.store import Put, Write
 
 Output = dict[str, Any]
 CLOSED_SLA_KEPT: Final = timedelta(days=3)
@@ -75,6 +73,7 @@ def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: 
     now = control.now()
     inputs = dict(run.inputs)
     baseline, captured = _baseline(control, config, run, now, inputs)
+    late, late_writes, payload = changed_inputs.changed_meanwhile(control, config, run, now)
     completed = transitions.step(
         run,
         RunStatus.COMPLETED,
@@ -83,6 +82,7 @@ def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: 
         first_completed_at=run.first_completed_at or now,
         lease_until=None,
         inputs=inputs,
+        trigger_payload=payload,
         message="",
     )
     started = run.triggered_at or now
@@ -97,7 +97,6 @@ def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: 
         durationSeconds=int((outcome.at - started).total_seconds()),
     )
     verdict, sla_writes = _sla_verdict(control, completed, now)
-    late, late_writes = _changed_meanwhile(control, config, completed, now)
     return [
         records.drop_active(run.key),
         records.put_run(completed, run),
@@ -116,7 +115,9 @@ def _baseline(
     if config.post_run is None:
         return [], []
     try:
-        found = readiness.selected(control.store, config, run.key, readiness.post_run_names(config), now)
+        names = readiness.post_run_names(config)
+        gathered = readiness.gather(control.store, config, run.key, names)
+        found = readiness.choose(config, run.key, names, gathered, now)
     except Exception as error:  # noqa: BLE001 - a baseline that can not be taken must not undo a completion
         told = records.event(
             EventType.BASELINE_CAPTURE_FAILED,
@@ -138,7 +139,8 @@ def _baseline(
         attempt=run.attempt,
         baseline=sensors,
     )
-    kept = Baseline(attempt=run.attempt, at=now, version=1, sensors=sensors)
+    seen = {key: sensor.received_at for key, sensor in gathered.items()}
+    kept = Baseline(attempt=run.attempt, at=now, version=1, sensors=sensors, seen=seen)
     writes: list[Write] = [Put(records.run_record(run.key, keys.BASELINE), records.plain(kept))]
     if config.post_run.rules:
         due = now + config.post_run.sensor_timeout
@@ -151,7 +153,8 @@ def _sla_verdict(control: Control, run: Run, now: datetime) -> tuple[list[Event]
     state = records.get_sla(control.store, run.key)
     verdict = sla.completion(state, now) if state is not None else None
     if state is None or verdict is None:
-        return [], []
+        # One that never had an instant (maxDuration, and the trigger sensor never came) is over all the same.
+        return [], cancel_sla_writes(control, run, now)
     met = verdict.outcome is SlaOutcome.MET
     late = "" if verdict.margin_seconds >= 0 else "late, "
     told = records.event(
@@ -202,58 +205,6 @@ def _markers(control: Control, run: Run, now: datetime) -> list[Write]:
     return writes
 
 
-def _changed_meanwhile(
-    control: Control, config: PipelineConfig, run: Run, now: datetime
-) -> tuple[list[Event], list[Write]]:
-    """A trigger payload or an upstream that changed while the job ran is late data at completion."""
-    request: RerunRequest | None = None
-    events: list[Event] = []
-    payload = readiness.trigger_payload(control.store, config, run.key, now)
-    if payload is not None and run.trigger_payload is not None:
-        changed = late_data.significant_changes(run.trigger_payload, payload)
-        if changed:
-            events.append(late_event(run, changed, now))
-            request = rerun_request(run.key, Source.LATE_DATA, f"{', '.join(changed)} changed while the job ran", now)
-    if request is None and config.after:
-        names = [keys.UPSTREAM + entry.pipeline for entry in config.after]
-        fresh = readiness.digests(readiness.selected(control.store, config, run.key, names, now))
-        moved = [name for name, value in fresh.items() if run.inputs.get(name, value) != value]
-        if moved:
-            request = rerun_request(run.key, Source.UPSTREAM, f"{', '.join(moved)} completed again meanwhile", now)
-    return events, [put_request(request)] if request is not None else []
-
-
-def late_event(run: Run, changed: tuple[str, ...], now: datetime) -> Event:
-    """LATE_DATA_ARRIVAL."""
-    return records.event(
-        EventType.LATE_DATA_ARRIVAL,
-        run.key,
-        now,
-        f"the trigger sensor of {run.pipeline} for {run.date} changed after it was used: {', '.join(changed)}",
-        changed=list(changed),
-    )
-
-
-def rerun_request(key: RunKey, source: Source, reason: str, now: datetime, unique: str = "") -> RerunRequest:
-    """A request by one of our own detectors; `unique` makes it the same request when it is made again."""
-    return RerunRequest(
-        pipeline=key.pipeline,
-        schedule=key.schedule,
-        date=key.date,
-        id=f"{source}-{unique or format_instant(now)}",
-        source=source,
-        at=now,
-        reason=reason,
-        requested_by="interlock",
-    )
-
-
-def put_request(request: RerunRequest) -> Put:
-    """The write that makes a rerun request."""
-    sk = keys.rerun_request_sk(request.key, request.id)
-    return Put(records.control_key(request.key.pk, sk), records.plain(request), Missing())
-
-
 # ------------------------------------------------------------------------------------------------------ failure
 
 
@@ -261,10 +212,10 @@ def _failure(control: Control, config: PipelineConfig, run: Run, outcome: JobRec
     if config.job is None:
         raise InterlockError(f"{run.key} has no job in its config")
     now = control.now()
-    verdict = retries.after_failure(config.job, outcome.category, records.reruns_of(control.store, run.key))
+    verdict = retry_verdict(control, config.job, run, outcome)
     failed = _failure_event(run, outcome, now)
     if not verdict.retry:
-        return {"result": "failed", "cancelSla": True}, _used_up(control, run, outcome, verdict, failed)
+        return {"result": "failed", "cancelSla": True}, used_up_writes(control, run, outcome, verdict, failed)
     if verdict.delay > timedelta(0):
         waiting = transitions.step(
             run,
@@ -277,6 +228,15 @@ def _failure(control: Control, config: PipelineConfig, run: Run, outcome: JobRec
         )
         return {"result": "waiting"}, [records.put_run(waiting, run), records.put_event(failed)]
     return {"result": "retry"}, retry_writes(control, config, run, verdict, failed)
+
+
+def retry_verdict(control: Control, job: Job, run: Run, outcome: JobRecord) -> RetryVerdict:
+    """What follows a failure. A pipeline that has become a dry run since starts nothing any more, retries included."""
+    verdict = retries.after_failure(job, outcome.category, records.reruns_of(control.store, run.key))
+    current = catalog.current(control.store, run.pipeline)
+    if not verdict.retry or current is None or not current.dry_run:
+        return verdict
+    return replace(verdict, retry=False, reason=f"{run.pipeline} has become a dry run: nothing is started")
 
 
 def retry_writes(
@@ -323,15 +283,20 @@ def _failure_event(run: Run, outcome: JobRecord, now: datetime) -> Event:
     )
 
 
-def _used_up(control: Control, run: Run, outcome: JobRecord, verdict: RetryVerdict, failed: Event) -> list[Write]:
+def used_up_writes(
+    control: Control, run: Run, outcome: JobRecord, verdict: RetryVerdict, failed: Event | None
+) -> list[Write]:
+    """FAILED_FINAL, since no retry is left; `failed` when the failure itself was not told of yet."""
     now = control.now()
     message = f"{run.pipeline} for {run.date} failed for good: {verdict.reason}"
+    waited = run.status is RunStatus.FAILED
     ended = transitions.step(
         run,
-        RunStatus.FAILED,
+        *(() if waited else (RunStatus.FAILED,)),
         RunStatus.FAILED_FINAL,
         now=now,
         final_reason=FinalReason.RETRIES_USED_UP,
+        sla_closed=True,
         ended_at=now,
         lease_until=None,
         message=outcome.error[:1000] or message,
@@ -350,7 +315,7 @@ def _used_up(control: Control, run: Run, outcome: JobRecord, verdict: RetryVerdi
         records.put_run(ended, run),
         records.drop_active(run.key),
         *cancel_sla_writes(control, run, now),
-        *records.put_events(failed, told),
+        *records.put_events(*([] if failed is None else [failed]), told),
     ]
 
 
@@ -412,6 +377,16 @@ def late_success(control: Control, record: JobRecord) -> bool:
         return True, success_writes(control, config, run, record)
 
     return records.settle_commit(control, decide)
+
+
+def claim_success(control: Control, run: Run) -> None:
+    """A run was given up whose job had already reported its success: nobody will tell of that again."""
+    if not transitions.job_may_have_started(run):
+        return
+    reported = (one for one in records.job_log(control.store, run.key) if one.attempt == run.attempt)
+    success = next((one for one in reported if one.event is JobEvent.SUCCESS), None)
+    if success is not None:
+        late_success(control, success)
 
 
 def severity_of(base: Severity, *, critical: bool) -> Severity:

@@ -15,7 +15,7 @@ from interlock.decide import calendars, late_data
 from interlock.decide import dry_run as decide
 from interlock.decide.drift import find_drift
 from interlock.decide.retries import retry_source
-from interlock.decide.sensors import key_matches, trigger_match
+from interlock.decide.sensors import key_matches, period_of_write, trigger_match
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule
 from interlock.model.events import Event, EventType
@@ -43,16 +43,14 @@ def _markers(control: Control, pipeline: str) -> list[DryRun]:
 
 def _begin(control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor) -> None:
     """A matching trigger write begins the observation of a run, unless the calendar withholds it."""
-    from interlock.control.observing import run_period_of
-
     trigger = schedule.trigger
     if trigger is None or not key_matches(trigger.key, sensor.key):
         return
-    period = run_period_of(schedule, sensor)
+    period = readiness.run_period_of(schedule, sensor)
     if isinstance(period, str) or not trigger_match(trigger, sensor, control.now()).passed:
         return
     key = RunKey(config.id, schedule.schedule_id, str(period))
-    reason = calendars.withheld(schedule, catalog.calendars(control.store), period.day)
+    reason = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), period.day)
     if reason is not None:
         opening.tell_excluded(control, key, reason)
         return
@@ -126,25 +124,41 @@ def _afterwards(control: Control, config: PipelineConfig, marker: DryRun, sensor
     if marker.seen.get(sensor.key) == sensor.received_at or config.job is None:
         return []
     now = control.now()
-    found = _drift(config, marker, sensor, now) or _late(config, marker, sensor, now)
+    found = _drift(control, config, marker, sensor, now) or _late(config, marker, sensor, now)
     if found is None:
         return []
     told, source, because = found
     spent = sum(count for used, count in marker.used.items() if used is Source.DATA_DRIFT)
     rerun = decide.would_rerun(config.job, source, spent, because=because)
     accepted = rerun.type is EventType.DRY_RUN_WOULD_RERUN
+    post_run = marker.post_run_sensors or {}
+    if accepted and source is Source.DATA_DRIFT:
+        # The rerun would have taken a new baseline: the same value again is no drift.
+        post_run = post_run | {str(told.detail["key"]): sensor.data}
     changed = replace(
         marker,
         version=marker.version + 1,
         seen=marker.seen | {sensor.key: sensor.received_at},
         used=marker.used | ({Source.DATA_DRIFT: spent + 1} if accepted else {}),
+        post_run_sensors=post_run,
         trigger_payload=sensor.data if source is Source.LATE_DATA else marker.trigger_payload,
     )
     return [_put(changed, marker), *records.put_events(told, _event(marker.key, rerun, now))]
 
 
-def _drift(config: PipelineConfig, marker: DryRun, sensor: Sensor, now: datetime) -> tuple[Event, Source, str] | None:
-    if config.post_run is None:
+def _about(control: Control, marker: DryRun, sensor: Sensor) -> bool:
+    """Is a write to a post-run sensor about this run? Of its own period, or, having none, if this is the latest run."""
+    own = period_of_write(sensor.key, sensor.data).period
+    if own is not None:
+        return marker.key.period.contains(own)
+    same = (one for one in _markers(control, marker.pipeline) if one.schedule == marker.schedule)
+    return marker.date == max((one.date for one in same), default="")
+
+
+def _drift(
+    control: Control, config: PipelineConfig, marker: DryRun, sensor: Sensor, now: datetime
+) -> tuple[Event, Source, str] | None:
+    if config.post_run is None or not _about(control, marker, sensor):
         return None
     for rule in config.post_run.rules:
         if not key_matches(rule.key, sensor.key):
@@ -158,13 +172,11 @@ def _drift(config: PipelineConfig, marker: DryRun, sensor: Sensor, now: datetime
 
 
 def _late(config: PipelineConfig, marker: DryRun, sensor: Sensor, now: datetime) -> tuple[Event, Source, str] | None:
-    from interlock.control.observing import run_period_of
-
     schedule = config.schedule_of(marker.schedule)
     trigger = schedule.trigger
     if trigger is None or marker.trigger_payload is None or not key_matches(trigger.key, sensor.key):
         return None
-    if str(run_period_of(schedule, sensor)) != marker.date:
+    if str(readiness.run_period_of(schedule, sensor)) != marker.date:
         return None
     changed = late_data.significant_changes(marker.trigger_payload, sensor.data)
     if not changed:

@@ -10,17 +10,15 @@ from msgspec.structs import replace
 from interlock.control import after_run, catalog, dry_run, opening, readiness, records, waking
 from interlock.control.context import Control
 from interlock.decide import calendars, transitions
-from interlock.decide.cron import granularity
 from interlock.decide.sensors import key_matches, period_of_write, trigger_match
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
-from interlock.model.periods import Granularity, Period, period_of
 from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.model.sensor import Sensor
-from interlock.model.times import format_instant, to_local, zone
-from interlock.ports.store import Matches, Update, Write
+from interlock.model.times import format_instant
+from interlock.ports.store import Matches, Missing, Require, Update, Write
 
 
 def observe(control: Control, pipeline: str, key: str, at: datetime) -> None:
@@ -73,27 +71,11 @@ def _tell_invalid(control: Control, config: PipelineConfig, sensor: Sensor, prob
 # ------------------------------------------------------------------------------------------------------ trigger
 
 
-def run_period_of(schedule: Schedule, sensor: Sensor) -> Period | str:
-    """The period a trigger write is for, or why none can be told.
-
-    A cron fixes how long periods are. A write without a period of its own is for the day (or the cron's hour) it came.
-    """
-    own = period_of_write(sensor.key, sensor.data).period
-    wanted = granularity(schedule.cron) if schedule.cron else (own.granularity if own else Granularity.DAY)
-    if own is None:
-        return period_of(to_local(sensor.received_at, zone(schedule.timezone)), wanted)
-    if wanted.length > own.granularity.length:
-        return period_of(own.at, wanted)
-    if wanted.length < own.granularity.length:
-        return f"{own} is a {own.granularity}, but the runs of this schedule are for a {wanted} each"
-    return own
-
-
 def _triggered(control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor) -> None:
     trigger = schedule.trigger
     if trigger is None or not key_matches(trigger.key, sensor.key):
         return
-    period = run_period_of(schedule, sensor)
+    period = readiness.run_period_of(schedule, sensor)
     if isinstance(period, str):
         _tell_invalid(control, config, sensor, period)
         return
@@ -117,7 +99,7 @@ def _remember_arrival(
     """The first write of the trigger sensor for a run starts the clock of maxDuration, even if it does not open it."""
     if config.sla is None or config.sla.max_duration is None:
         return
-    if calendars.withheld(schedule, catalog.calendars(control.store), key.period.day) is not None:
+    if calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), key.period.day) is not None:
         return
     found = catalog.stored(control.store, config.id)
     version = found.version if found else ""
@@ -125,13 +107,15 @@ def _remember_arrival(
     def decide() -> tuple[None, list[Write]]:
         before = records.get_sla(control.store, key)
         run = records.get_run(control.store, key)
-        if run is not None and run.status is RunStatus.COMPLETED:
+        if run is not None and (run.first_completed_at is not None or run.sla_closed):
             return None, []
         if before is not None and (before.first_arrival is not None or before.outcome is not None):
             return None, []
         tick_at = run.tick_at if run is not None else None
         state = opening.sla_state(config, schedule, key, version, arrived, before, tick_at=tick_at)
-        return None, [records.put_sla(state, before)]
+        # A run that completes meanwhile closes the SLA state it knows of: it must know of this one, or be seen here.
+        same = Missing() if run is None else Matches({"version": run.version})
+        return None, [records.put_sla(state, before), Require(records.run_record(key, keys.RUN), same)]
 
     records.settle_commit(control, decide)
 
@@ -164,7 +148,7 @@ def _reopen(control: Control, config: PipelineConfig, key: RunKey, sensor_key: s
     found = catalog.stored(control.store, config.id)
     if found is None or not readiness.readiness(control.store, config, key, control.now()).passed:
         return
-    reason = calendars.withheld(schedule, catalog.calendars(control.store), key.period.day)
+    reason = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), key.period.day)
     if reason is not None:
         opening.tell_excluded(control, key, reason)
         return

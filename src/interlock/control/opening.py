@@ -18,8 +18,9 @@ from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
-from interlock.model.run import Run, RunStatus, SlaState, Source
+from interlock.model.run import Run, SlaState, Source
 from interlock.model.times import zone
+from interlock.ports.executions import StartResult
 from interlock.ports.store import Delete, Write
 
 
@@ -52,7 +53,7 @@ def open_first(control: Control, start: Start, extra: list[Write] | None = None)
     if config.dry_run:
         return Opened.DRY_RUN
     schedule = config.schedule_of(start.key.schedule)
-    reason = calendars.withheld(schedule, catalog.calendars(control.store), start.day)
+    reason = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), start.day)
     if reason is not None:
         tell_excluded(control, start.key, reason)
         return Opened.EXCLUDED
@@ -114,8 +115,8 @@ def opening_writes(
 
 
 def sla_writes(control: Control, config: PipelineConfig, run: Run, first_arrival: datetime | None) -> list[Write]:
-    """The SLA state of a run that opens; a run that has completed once arms nothing any more."""
-    if config.sla is None or run.first_completed_at is not None:
+    """The SLA state of a run that opens; one that has completed, or failed for good, once arms nothing any more."""
+    if config.sla is None or run.first_completed_at is not None or run.sla_closed:
         return []
     before = records.get_sla(control.store, run.key)
     arrival = (before.first_arrival if before else None) or first_arrival
@@ -183,7 +184,7 @@ def lease_until(control: Control, config: PipelineConfig, schedule: Schedule) ->
 
 
 def start_execution(control: Control, run: Run) -> bool:
-    """Start the execution of a PENDING attempt; True when it runs (now, or already)."""
+    """Start the execution of an active attempt; True when it runs (now, or already)."""
     config = catalog.opened_with(control.store, run.pipeline, run.config_version)
     schedule = config.schedule_of(run.schedule)
     result = control.executions.start(
@@ -200,7 +201,7 @@ def start_execution(control: Control, run: Run) -> bool:
             "timeoutSeconds": execution_bound(control, config, schedule),
         },
     )
-    return result != "already-closed" and run.status is RunStatus.PENDING
+    return result is not StartResult.ALREADY_CLOSED
 
 
 def tz_of(schedule: Schedule) -> Any:

@@ -212,7 +212,7 @@ def check_job(control: Control, task: Task) -> Output:
     config = _config_of(control, run)
     status = _ask(control, config, run)
     if status is not None and status.state.terminal:
-        record = starting.job_record(run, status, control.now())
+        record = starting.job_record(run, status, control.now(), by=starting.BY_LIFECYCLE)
         control.store.commit([_same_attempt(run), records.put_job(record, control.new_id())])
         return {"event": record.event.value}
     if status is not None:
@@ -296,6 +296,7 @@ def _exhaust_poll(control: Control, run: Run, seen: int) -> list[Write]:
         RunStatus.FAILED_FINAL,
         now=now,
         final_reason=FinalReason.POLL_EXHAUSTED,
+        sla_closed=True,
         ended_at=now,
         lease_until=None,
         message=message,

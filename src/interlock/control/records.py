@@ -199,7 +199,12 @@ def was_alerted(store: Store, key: RunKey, what: str) -> bool:
 def publish_once(control: Control, one: Event, what: str) -> bool:
     """Commit an event unless the same was committed before."""
     key = RunKey(one.pipeline_id, one.schedule_id, one.date)
-    return control.store.commit([once(key, what, one.timestamp), put_event(one)]) is None
+    for _ in range(_TRIES):
+        conflict = control.store.commit([once(key, what, one.timestamp), put_event(one)])
+        # The second alone: another process counted to the same sort key, which says nothing of this event.
+        if conflict is None or conflict.failed != (1,):
+            return conflict is None
+    raise StoreError(f"{one.type} of {key} finds no free sort key in the events table: look at the clocks")
 
 
 # -------------------------------------------------------------------------------------------------- run writes

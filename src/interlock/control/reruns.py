@@ -84,7 +84,7 @@ def _verdict(
     if config.job is None or config.dry_run:
         return RerunVerdict(False, f"{config.id} is a dry run: nothing is ever started")
     schedule = config.schedule_of(asked.schedule)
-    excluded = calendars.withheld(schedule, catalog.calendars(control.store), asked.key.period.day)
+    excluded = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), asked.key.period.day)
     running = False
     if run is not None and transitions.job_may_have_started(run):
         state = question.ask(run)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from interlock.control import (
+    after_run,
     catalog,
     completion,
     dry_run,
@@ -17,11 +18,12 @@ from interlock.control import (
     records,
     reruns,
     sla_monitor,
+    starting,
     upstreams,
     waking,
 )
 from interlock.control.context import Control
-from interlock.decide import retries, transitions
+from interlock.decide import transitions
 from interlock.model import keys
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import JobEvent, JobRecord, RunStatus
@@ -62,19 +64,26 @@ def sensor_changed(control: Control, change: Change) -> None:
 
 def run_changed(control: Control, change: Change) -> None:
     """A run record was written: start what is PENDING, time what waits for its retry, watch what has completed."""
+    # Of these nothing follows by itself, and whatever the run has become since has a change of its own.
+    told = change.item or {}
+    if told.get("status") in (RunStatus.TRIGGERING, RunStatus.RUNNING):
+        return
     key = keys.run_of(change.pk, change.sk, keys.RUN)
     run = records.get_run(control.store, key)
-    if run is None:
+    if run is None or told.get("version", run.version) != run.version:
         return
     match run.status:
-        case RunStatus.PENDING:
+        case RunStatus.PENDING if run.passed_at is None:
             opening.start_execution(control, run)
         case RunStatus.FAILED if run.retry_at is not None:
             payload = {"pipeline": key.pipeline, "schedule": key.schedule, "date": key.date, "attempt": run.attempt}
             name = f"retry-{keys.execution_name(key, run.attempt)[-50:]}"
             control.timers.arm(Timer(name, run.retry_at, TimerKind.RETRY, payload))
         case RunStatus.COMPLETED:
+            after_run.completed(control, run)
             observing.watch_after_completion(control, run)
+        case RunStatus.FAILED_FINAL:
+            completion.claim_success(control, run)
         case _:
             pass
 
@@ -90,7 +99,9 @@ def retry_due(control: Control, key: RunKey, attempt: int) -> None:
         outcome = records.outcome_of(control.store, run)
         if config.job is None or outcome is None:
             return None, []
-        verdict = retries.after_failure(config.job, outcome.category, records.reruns_of(control.store, key))
+        verdict = completion.retry_verdict(control, config.job, run, outcome)
+        if not verdict.retry:
+            return None, completion.used_up_writes(control, run, outcome, verdict, None)
         return None, completion.retry_writes(control, config, run, verdict, None)
 
     records.settle_commit(control, decide)
@@ -135,7 +146,8 @@ def job_logged(control: Control, change: Change) -> None:
         name = keys.execution_name(run.key, run.attempt)
         if not control.executions.is_open(name):
             completion.settle(control, run.key, run.attempt)
-        else:
+        elif record.reported_by != starting.BY_LIFECYCLE:
+            # What the execution logged itself it acts on itself, also after a crash: it resumes before that step.
             waking.wake(control, run.key)
     elif record.event is JobEvent.SUCCESS and transitions.job_may_have_started(run):
         completion.late_success(control, record)

@@ -7,7 +7,7 @@ A clear refusal is remembered (`refused`), so that trying again after it is no s
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from msgspec.structs import replace
@@ -27,6 +27,8 @@ from interlock.ports.store import Write
 log = structlog.get_logger(__name__)
 
 Output = dict[str, Any]
+# Wrote a job-log record as a step of its own: nobody need wake it for that.
+BY_LIFECYCLE: Final = "lifecycle"
 
 
 class TriggerInfrastructureError(InterlockError):
@@ -80,6 +82,9 @@ def _intend(control: Control, key: RunKey, attempt: int) -> Run | None:
             fresh = transitions.step(run, RunStatus.TRIGGERING, now=now, run_id=run_id, refused=False)
             return _mark_fresh(fresh), [records.put_run(fresh, run)]
         if run.status is RunStatus.TRIGGERING and run.refused:
+            if run.trigger_failures > control.settings.trigger_max_attempts:
+                # An execution that was lost and started again counts its tries from nothing; the run does not.
+                raise TriggerRefusedError(run.message)
             again = transitions.amend(run, now=now, refused=False)
             return _mark_fresh(again), [records.put_run(again, run)]
         return (run if run.status in (RunStatus.TRIGGERING, RunStatus.RUNNING) else None), []
@@ -126,7 +131,8 @@ def _record_start(control: Control, run: Run, started: JobStarted) -> None:
         )
         writes: list[Write] = [records.put_run(running, current), records.put_event(told)]
         if started.status is not None and started.status.state.terminal:
-            writes.append(records.put_job(job_record(running, started.status, now), control.new_id()))
+            ended = job_record(running, started.status, now, by=BY_LIFECYCLE)
+            writes.append(records.put_job(ended, control.new_id()))
         return None, writes
 
     records.settle_commit(control, decide)
@@ -234,8 +240,8 @@ def request_of(control: Control, config: PipelineConfig, run: Run) -> JobRequest
     return JobRequest(key=run.key, attempt=run.attempt, run_id=run.run_id, config=filled)
 
 
-def job_record(run: Run, status: JobStatus, at: datetime) -> JobRecord:
-    """The job-log record of a job's end, as its target tells it."""
+def job_record(run: Run, status: JobStatus, at: datetime, *, by: str = "") -> JobRecord:
+    """The job-log record of a job's end, as its target tells it. `by`: who wrote it down, where that matters."""
     events = {
         JobState.SUCCEEDED: JobEvent.SUCCESS,
         JobState.FAILED: JobEvent.FAIL,
@@ -255,4 +261,5 @@ def job_record(run: Run, status: JobStatus, at: datetime) -> JobRecord:
         job_id=run.job_id,
         category=category,
         error=status.error[:2000],
+        reported_by=by,
     )

@@ -53,7 +53,7 @@ def _inclusions(control: Control, schedule: Schedule, after: datetime, until: da
     if schedule.include is None or schedule.trigger is not None:
         return []
     tz, at = zone(schedule.timezone), clock_time(schedule.time or "00:00")
-    named = catalog.calendars(control.store)
+    named = catalog.calendars_for(control.store, schedule)
     days = calendars.included_days(schedule, named, to_local(after, tz).date(), to_local(until, tz).date())
     found = [Due(local_time_on(day, at, tz), str(day), day, f"inclusion date {day}", tick=False) for day in days]
     return [one for one in found if after < one.at <= until]

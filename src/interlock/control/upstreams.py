@@ -1,6 +1,6 @@
 """Cascade: an upstream's marker opens the downstream run, wakes it, or asks for it again (SPEC 9)."""
 
-from interlock.control import catalog, completion, opening, readiness, records, waking
+from interlock.control import catalog, changed_inputs, opening, readiness, records, waking
 from interlock.control.context import Control
 from interlock.decide import cascade
 from interlock.decide.sensors import key_matches
@@ -41,8 +41,8 @@ def _advance(control: Control, config: PipelineConfig, key: RunKey, marker: Mark
     if marker.completed_at > (run.passed_at or run.opened_at) and _seen_before(control, config, key, marker):
         reason = f"{marker.upstream} completed {marker.date} again (attempt {marker.attempt})"
         unique = f"{marker.upstream}-{marker.date}-{marker.attempt}"
-        request = completion.rerun_request(key, Source.UPSTREAM, reason, control.now(), unique)
-        control.store.commit([completion.put_request(request)])
+        request = changed_inputs.rerun_request(key, Source.UPSTREAM, reason, control.now(), unique)
+        control.store.commit([changed_inputs.put_request(request)])
 
 
 def _seen_before(control: Control, config: PipelineConfig, key: RunKey, marker: Marker) -> bool:

@@ -12,7 +12,7 @@ from interlock.control import catalog, records
 from interlock.control.context import Control
 from interlock.decide import cron, sla, watchdog
 from interlock.model import keys
-from interlock.model.config import PipelineConfig, Schedule, clock_time
+from interlock.model.config import Check, PipelineConfig, Schedule, clock_time
 from interlock.model.keys import Table
 from interlock.model.periods import Granularity, parse_period, period_of
 from interlock.model.run import SlaState
@@ -25,18 +25,20 @@ def next_look(control: Control) -> datetime | None:
     found: list[datetime] = []
     for pipeline in control.store.pipelines():
         config = catalog.current(control.store, pipeline)
+        found += [at for at in _of_records(control, pipeline) if at > now]
         if config is None or config.dry_run:
             continue
-        found += [at for at in _of_records(control, config) if at > now]
         for schedule in config.all_schedules:
             found += [at for at in _of_schedule(control, config, schedule, now) if at > now]
+    for pipeline in catalog.retired(control.store):
+        found += [at for at in _of_records(control, pipeline) if at > now]
     return min(found, default=None)
 
 
-def _of_records(control: Control, config: PipelineConfig) -> Iterator[datetime]:
+def _of_records(control: Control, pipeline: str) -> Iterator[datetime]:
     """Leases, retries, awaited post-run data, SLA alerts."""
-    pk = keys.pipeline_pk(config.id)
-    for key in records.active_runs(control.store, config.id):
+    pk = keys.pipeline_pk(pipeline)
+    for key in records.active_runs(control.store, pipeline):
         run = records.get_run(control.store, key)
         if run is not None:
             yield from (at for at in (run.lease_until, run.retry_at) if at is not None)
@@ -53,6 +55,8 @@ def _of_schedule(control: Control, config: PipelineConfig, schedule: Schedule, n
     tz = zone(schedule.timezone)
     local = to_local(now, tz)
     grace = control.settings.missed_grace
+    if schedule.trigger is not None and schedule.trigger.check in (Check.AGE_GT, Check.AGE_LT):
+        yield now + timedelta(seconds=1)  # an age changes by itself, at every turn
     days = [local.date() + timedelta(days=offset) for offset in (-1, 0, 1)]
     if schedule.cron is not None:
         ticks = [cron.previous_tick(schedule, now), cron.next_tick(schedule, now)]

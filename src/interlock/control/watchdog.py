@@ -6,24 +6,25 @@ alert is given once per run, remembered with a `once` record in the alert's own 
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 import msgspec
 import structlog
 
-from interlock.control import catalog, completion, observing, opening, readiness, records, router, sla_monitor
+from interlock.control import catalog, completion, opening, readiness, records, router, sla_monitor
 from interlock.control.context import Control
 from interlock.decide import calendars, cron, watchdog
 from interlock.decide.sensors import key_matches, trigger_match
 from interlock.decide.watchdog import Finding
 from interlock.model import keys
 from interlock.model.config import Calendar, PipelineConfig, Schedule
-from interlock.model.events import EventType
+from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.periods import Granularity, Period, day_period, parse_period
 from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.model.times import format_instant, parse_instant, to_local, zone
-from interlock.ports.store import Delete, Put, Write
+from interlock.ports.store import Delete, Matches, Put, Write
 
 log = structlog.get_logger(__name__)
 
@@ -56,19 +57,35 @@ def run(control: Control) -> list[str]:
     for pipeline in control.store.pipelines():
         found = catalog.stored(control.store, pipeline)
         if found is None or found.config is None or found.config.dry_run:
+            errors |= _failing("active-runs", pipeline, partial(_see_through, control, pipeline))
             continue
         watched = Watched(found.config, named, max(started, found.first_applied_at or now), now, lookback)
         for name, check in CHECKS:
-            try:
-                check(control, watched)
-            except Exception as error:  # noqa: BLE001 - one failing check does not stop the others
-                log.error("watchdog-check-failed", check=name, pipeline=pipeline, error=str(error))
-                errors.setdefault(name, f"{pipeline}: {type(error).__name__}: {error}")
+            errors = _failing(name, pipeline, partial(check, control, watched)) | errors
+    for pipeline in catalog.retired(control.store):
+        errors |= _failing("active-runs", pipeline, partial(_see_through, control, pipeline))
     if errors:
         _degraded(control, errors)
     else:
         control.store.commit([Put(_LAST, {"completeAt": format_instant(now)})])
     return sorted(errors)
+
+
+def _failing(name: str, pipeline: str, check: Callable[[], None]) -> dict[str, str]:
+    """Make a check; what went wrong with it, by its name."""
+    try:
+        check()
+    except Exception as error:  # noqa: BLE001 - one failing check does not stop the others
+        log.error("watchdog-check-failed", check=name, pipeline=pipeline, error=str(error))
+        return {name: f"{pipeline}: {type(error).__name__}: {error}"}
+    return {}
+
+
+def _see_through(control: Control, pipeline: str) -> None:
+    """What is under way ends, though its pipeline was deleted, became invalid or a dry run since (SPEC 2)."""
+    _end_stale(control, pipeline)
+    _revive_all(control, pipeline)
+    catalog.forget_retired(control, pipeline)
 
 
 def _last_complete(control: Control) -> datetime | None:
@@ -112,23 +129,31 @@ def _tell(control: Control, watched: Watched, schedule: Schedule, finding: Findi
 
 def stale_runs(control: Control, watched: Watched) -> None:
     """1: an attempt outlived its lease."""
-    for key in records.active_runs(control.store, watched.config.id):
+    _end_stale(control, watched.config.id)
+
+
+def _end_stale(control: Control, pipeline: str) -> None:
+    for key in records.active_runs(control.store, pipeline):
         run_ = records.get_run(control.store, key)
-        finding = watchdog.stale(run_, watched.now) if run_ is not None else None
+        finding = watchdog.stale(run_, control.now()) if run_ is not None else None
         if run_ is not None and finding is not None:
             completion.fail_final(control, key, run_.attempt, FinalReason.STALE, finding.message)
 
 
 def reconcile_triggers(control: Control, watched: Watched) -> None:
     """4: a trigger that holds without a run, and an active run that nothing drives."""
-    for key in records.active_runs(control.store, watched.config.id):
-        run_ = records.get_run(control.store, key)
-        if run_ is not None and run_.active:
-            _revive(control, run_)
+    _revive_all(control, watched.config.id)
     for schedule in watched.config.all_schedules:
         if schedule.trigger is not None:
             _recover_triggers(control, watched, schedule)
     _recover_cascade(control, watched)
+
+
+def _revive_all(control: Control, pipeline: str) -> None:
+    for key in records.active_runs(control.store, pipeline):
+        run_ = records.get_run(control.store, key)
+        if run_ is not None and run_.active:
+            _revive(control, run_)
 
 
 def _revive(control: Control, run_: Run) -> None:
@@ -140,17 +165,15 @@ def _revive(control: Control, run_: Run) -> None:
     if control.executions.is_open(keys.execution_name(run_.key, run_.attempt)):
         return
     if opening.start_execution(control, run_):
-        reason = f"attempt {run_.attempt} had no execution"
-        _recovered(control, run_.key, reason, f"{EventType.TRIGGER_RECOVERED}-{run_.attempt}")
+        told = _recovered(control, run_.key, f"attempt {run_.attempt} had no execution")
+        records.publish_once(control, told, f"{EventType.TRIGGER_RECOVERED}-{run_.attempt}-{run_.version}")
     elif run_.status is RunStatus.RUNNING and records.outcome_of(control.store, run_) is not None:
         completion.settle(control, run_.key, run_.attempt)
 
 
-def _recovered(control: Control, key: RunKey, reason: str, what: str) -> None:
-    told = records.event(
-        EventType.TRIGGER_RECOVERED, key, control.now(), f"{key.pipeline} for {key.date}: {reason}", reason=reason
-    )
-    records.publish_once(control, told, what)
+def _recovered(control: Control, key: RunKey, reason: str) -> Event:
+    message = f"{key.pipeline} for {key.date}: {reason}"
+    return records.event(EventType.TRIGGER_RECOVERED, key, control.now(), message, reason=reason)
 
 
 def _recover_triggers(control: Control, watched: Watched, schedule: Schedule) -> None:
@@ -163,7 +186,7 @@ def _recover_triggers(control: Control, watched: Watched, schedule: Schedule) ->
         sensor = records.sensor_of(record.key.sk[len(keys.SENSOR) :], record.item)
         if not key_matches(trigger.key, sensor.key) or sensor.received_at < watched.since - watchdog.LOOKBACK:
             continue
-        period = observing.run_period_of(schedule, sensor)
+        period = readiness.run_period_of(schedule, sensor)
         result = trigger_match(trigger, sensor, watched.now)
         if isinstance(period, str) or not result.passed:
             continue
@@ -194,8 +217,8 @@ def _open_lost(
     if calendars.withheld(schedule, watched.calendars, key.period.day) is not None:
         return
     start = opening.Start(key=key, opened_by=f"watchdog: {why}", day=key.period.day, first_arrival=arrived)
-    if opening.open_first(control, start) is opening.Opened.OPENED:
-        _recovered(control, key, f"its start had been lost ({why})", EventType.TRIGGER_RECOVERED)
+    told = _recovered(control, key, f"its start had been lost ({why})")
+    opening.open_first(control, start, [records.put_event(told)])
 
 
 # ------------------------------------------------------------------------------------------- 2, 3: missed schedules
@@ -353,7 +376,10 @@ def missing_post_run(control: Control, watched: Watched) -> None:
             else None,
         )
         what = f"{EventType.POST_RUN_SENSOR_MISSING}-{record.item.get('attempt')}"
-        control.store.commit([Delete(record.key), records.once(key, what, watched.now), records.put_event(told)])
+        # Only if it is still awaited: the data, or a rerun, may have come since the query.
+        still = Matches({name: record.item.get(name) for name in ("attempt", "dueAt")})
+        gone = Delete(record.key, still)
+        control.store.commit([gone, records.once(key, what, watched.now), records.put_event(told)])
 
 
 CHECKS: Final[tuple[tuple[str, Callable[[Control, Watched], None]], ...]] = (

@@ -33,19 +33,28 @@ def write_sensor(
     control: Control, pipeline: str, key: str, data: object, *, ttl: int | None = None, by: str = ""
 ) -> Written:
     """Store an observation; durable when this returns."""
+    put, written = prepare_sensor(control, pipeline, key, data, ttl=ttl, by=by)
+    control.store.commit([put])
+    return written
+
+
+def prepare_sensor(
+    control: Control, pipeline: str, key: str, data: object, *, ttl: int | None = None, by: str = ""
+) -> tuple[Put, Written]:
+    """The write that stores an observation, and what becomes of it once it is committed; or the error that refuses."""
     observation = check_observation(key, data)
     config = known_pipeline(control, pipeline)
     received = control.now()
     where = records.control_key(keys.pipeline_pk(pipeline), keys.sensor_sk(key))
-    control.store.commit([Put(where, records.sensor_item(observation, received, ttl=ttl, by=by))])
     own = period_of_write(key, observation)
-    return Written(
+    written = Written(
         pipeline=pipeline,
         key=key,
         received_at=received,
         period=str(own.period) if own.period else "",
         warnings=_warnings(config, key, own.problem),
     )
+    return Put(where, records.sensor_item(observation, received, ttl=ttl, by=by)), written
 
 
 def _warnings(config: PipelineConfig | None, key: str, problem: str) -> tuple[str, ...]:

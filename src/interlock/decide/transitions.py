@@ -73,6 +73,7 @@ class Changes(TypedDict, total=False):
     job_started_at: datetime | None
     ended_at: datetime | None
     first_completed_at: datetime | None
+    sla_closed: bool
     trigger_failures: int
     refused: bool
     inputs: dict[str, str]
@@ -129,7 +130,7 @@ def amend(run: Run, *, now: datetime, **changes: Unpack[Changes]) -> Run:
 
 
 def remember_payload(run: Run, payload: dict[str, Any], *, now: datetime) -> Run:
-    """A completed run whose trigger sensor changed afterwards: the change is remembered, so that it is news only once."""
+    """A completed run whose trigger sensor changed afterwards: it is remembered, so that it is news only once."""
     if run.status is not RunStatus.COMPLETED:
         raise IllegalTransitionError(f"{_name(run)} is {run.status}: only a completed run has late data")
     return replace(run, trigger_payload=payload, version=run.version + 1, updated_at=now)
@@ -195,6 +196,7 @@ def open_attempt(
         # The SLA of a run is computed from its tick, whichever attempt is under way.
         tick_at=run.tick_at or opening.get("tick_at"),
         first_completed_at=run.first_completed_at,
+        sla_closed=run.sla_closed,
     )
 
 

@@ -19,6 +19,7 @@ refused when the definition is loaded.
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final, assert_never
 
 import msgspec
@@ -180,7 +181,7 @@ class Machine:
             case Succeed():
                 return succeeded(execution, _filtered(state, _scope(state, execution)))
             case Fail():
-                scope = Scope(execution.data, context_of(execution))
+                scope = Scope(execution.data, partial(context_of, execution))
                 error = _text(state.error, state.error_path, scope, "ErrorPath")
                 cause = _text(state.cause, state.cause_path, scope, "CausePath")
                 return ended(execution, Status.FAILED, error, cause)
@@ -213,14 +214,14 @@ class Machine:
         assert isinstance(state, Task)
         result = output
         if state.result_selector is not None:
-            result = state.result_selector.fill(Scope(output, context_of(execution)), "ResultSelector")
+            result = state.result_selector.fill(Scope(output, partial(context_of, execution)), "ResultSelector")
         data = _combined(state.result_path, execution.data, result)
         if len(msgspec.json.encode(data)) > MAX_DATA_BYTES:
             raise StatesError(DATA_LIMIT_EXCEEDED, f"the output of {execution.state!r} is over {MAX_DATA_BYTES} bytes")
         return self._leave(state, execution, data, now)
 
     def _leave(self, state: Task | Pass | Wait, execution: ExecutionState, data: Json, now: datetime) -> ExecutionState:
-        output = _filtered(state, Scope(data, context_of(execution)))
+        output = _filtered(state, Scope(data, partial(context_of, execution)))
         if state.next is None:
             return succeeded(execution, output)
         return enter(execution, state.next, output, now)
@@ -315,7 +316,7 @@ def _matches(names: Sequence[str], error: str) -> bool:
 
 
 def _scope(state: Task | Pass | Wait | Choice | Succeed, execution: ExecutionState, token: str | None = None) -> Scope:
-    context = context_of(execution, token)
+    context = partial(context_of, execution, token)
     if state.input_path is None:
         return Scope({}, context)
     return Scope(Scope(execution.data, context).get(state.input_path, "InputPath"), context)

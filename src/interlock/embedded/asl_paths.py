@@ -6,7 +6,7 @@ writing the same small thing.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -94,14 +94,16 @@ def _steps(text: str, start: int) -> tuple[str | int, ...]:
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """What the paths of a state can see: its data and the context object."""
+    """What the paths of a state can see: its data and the context object, which few ask for: made when it is."""
 
     data: Json
-    context: Mapping[str, Json]
+    context: Mapping[str, Json] | Callable[[], Mapping[str, Json]]
 
     def find(self, path: Path) -> Json:
         """The value at the path, or ABSENT."""
-        return path.find(self.context if path.context else self.data)
+        if not path.context:
+            return path.find(self.data)
+        return path.find(self.context() if callable(self.context) else self.context)
 
     def get(self, path: Path, field: str) -> Json:
         """The value at the path; its absence ends the execution, as it does on Step Functions."""

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from interlock.model.errors import InvalidValueError
+from interlock.ports.clock import Clock
+
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
+# Who waits by a scaled clock looks again this soon, in real seconds: its speed may have changed meanwhile.
+_LOOK_AGAIN: Final = 0.05
 
 
 class SystemClock:
@@ -29,9 +34,65 @@ class SystemClock:
         """The current instant."""
         with self._lock:
             wall, measured = self._wall(), self._monotonic()
-            self._latest = max(wall, self._latest + (measured - self._measured) // 2)
+            slow = self._latest + (measured - self._measured) // 2
+            self._latest = latest = wall if wall > slow else slow
             self._measured = measured
-            return _EPOCH + timedelta(microseconds=self._latest // 1000)
+        seconds, nanos = divmod(latest, 1_000_000_000)
+        return _EPOCH + timedelta(0, seconds, nanos // 1000)
+
+
+class ScaledClock:
+    """Time that starts where it is told to and passes faster than the machine's: hours in seconds, for the demo.
+
+    Everything that runs by it is real (threads, processes, files), so real delays grow with the speed: a job of half a
+    second takes half an hour at 3600. The speed may be changed at any moment; time never jumps, nor goes backwards.
+    """
+
+    def __init__(
+        self, start: datetime, speed: float = 1.0, *, monotonic: Callable[[], int] = time.monotonic_ns
+    ) -> None:
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._speed = _checked(speed)
+        self._since = start.astimezone(UTC)
+        self._measured = monotonic()
+
+    def now(self) -> datetime:
+        """The current instant."""
+        with self._lock:
+            return self._now(self._monotonic())
+
+    @property
+    def speed(self) -> float:
+        """How many seconds pass in one of the machine's."""
+        with self._lock:
+            return self._speed
+
+    def set_speed(self, speed: float) -> None:
+        """From now on, time passes so much faster than the machine's."""
+        checked = _checked(speed)
+        with self._lock:
+            measured = self._monotonic()
+            self._since, self._measured = self._now(measured), measured
+            self._speed = checked
+
+    def real_seconds(self, seconds: float) -> float:
+        """How long to wait, on the machine's clock, before looking whether so much time has passed."""
+        return min(seconds / self.speed, _LOOK_AGAIN)
+
+    def _now(self, measured: int) -> datetime:
+        return self._since + timedelta(seconds=(measured - self._measured) * self._speed / 1_000_000_000)
+
+
+def _checked(speed: float) -> float:
+    if not speed > 0:
+        raise InvalidValueError(f"a clock can not run at {speed} times the speed: give a number above 0")
+    return speed
+
+
+def real_seconds(clock: Clock, seconds: float) -> float:
+    """How long a thread is to wait for `seconds` of a clock's time to pass; it looks at the clock again afterwards."""
+    return clock.real_seconds(seconds) if isinstance(clock, ScaledClock) else seconds
 
 
 def pause(seconds: float) -> None:

@@ -16,7 +16,7 @@ APPLICATION_ID: Final = 0x494C434B
 _OLDEST_SQLITE: Final = (3, 37, 0)
 _WAL_LIMIT: Final = 64 * 1024 * 1024
 # Step n takes a store from version n to n + 1.
-_STEPS: Final = ("schema.sql",)
+_STEPS: Final = ("schema.sql", "tokens.sql", "deliveries.sql")
 
 Mode = Literal["ro", "rw", "rwc"]
 
@@ -51,6 +51,8 @@ def connect(path: Path | None, *, mode: Mode) -> sqlite3.Connection:
         cached_statements=256,
     )
     connection.execute("PRAGMA synchronous = FULL")
+    # What undoes a failed piece of work is never needed after a crash: it has no business on the disk.
+    connection.execute("PRAGMA temp_store = MEMORY")
     return connection
 
 

@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 import structlog
 
 from interlock.embedded.connection import connect, explain, open_store
+from interlock.embedded.groups import Outcome, do_group
+from interlock.embedded.turns import Turns
 from interlock.embedded.writer import Request, Work, WriterThread
 from interlock.model.errors import StoreError
 from interlock.ports.clock import Clock
@@ -33,11 +35,6 @@ _POLL_SECONDS: Final = 0.01
 _HEAD: Final = "SELECT coalesce(max(seq), 0) FROM changes"
 
 _log = structlog.get_logger(__name__)
-
-
-class _Outcome(NamedTuple):
-    value: Any
-    error: BaseException | None
 
 
 class Database:
@@ -65,6 +62,7 @@ class Database:
         self._connection = connection
         # Guards the write connection. Reentrant, because a work in memory may read while it writes.
         self._lock = threading.RLock()
+        self.turns = Turns()
         self._writing = False
         self._closed = False
         self._readers: deque[sqlite3.Connection] = deque()
@@ -76,7 +74,7 @@ class Database:
         # Its own connection: SQLite tells a connection of the commits of all others, this process's included.
         self._watch = None if path is None else connect(path, mode="ro")
         self._watched = self._data_version()
-        self._writer = None if inline or read_only else WriterThread(self._commit_group)
+        self._writer = None if inline or read_only else WriterThread(self._commit_group, self.turns)
 
     @classmethod
     def open(
@@ -110,10 +108,13 @@ class Database:
         """Do `work` in a transaction; when this returns, it is durable. What `work` raises undoes it alone.
 
         An IntegrityError is the work's own affair and is raised as it is; any other error of SQLite is a StoreError.
+        Another's failure in the same group may have `work` done a second time, its first undone: it must bear that.
         """
         if self._writer is None:
             return self._write_inline(work)
-        return self._writer.submit(work).result()
+        future = self._writer.submit(work)
+        with self.turns.given_up():
+            return future.result()
 
     def submit(self, work: Work[T]) -> Future[T]:
         """As `write`, for a caller that does not wait."""
@@ -194,36 +195,18 @@ class Database:
                 request.future.set_exception(self._translated(outcome.error))
         self._tell_listeners(news)
 
-    def _transact(self, requests: Sequence[Request], riders: Mapping[str, Work[object]]) -> tuple[list[_Outcome], bool]:
+    def _transact(self, requests: Sequence[Request], riders: Mapping[str, Work[object]]) -> tuple[list[Outcome], bool]:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
-            for name, rider in riders.items():
-                if (error := self._attempt(rider).error) is not None:
-                    _log.error("deferred work failed", name=name, error=str(error))
-            outcomes = [self._attempt(request.work) for request in requests]
-            return outcomes, self._commit()
+            return do_group(self._connection, requests, riders), self._commit()
         except BaseException:
             self._roll_back()
             raise
 
-    def _attempt(self, work: Work[Any]) -> _Outcome:
-        connection = self._connection
-        connection.execute("SAVEPOINT work")
-        try:
-            value = work(connection)
-        except BaseException as error:
-            # On some errors (a full disk) SQLite itself undoes the whole transaction, and with it the others' work.
-            if not connection.in_transaction:
-                raise
-            connection.execute("ROLLBACK TO work")
-            connection.execute("RELEASE work")
-            return _Outcome(None, error)
-        connection.execute("RELEASE work")
-        return _Outcome(value, None)
-
     def _commit(self) -> bool:
         """Commit; true when there are new changes."""
         head: int = self._connection.execute(_HEAD).fetchone()[0]
+        self.turns.give_up()  # while the disk is flushed
         self._connection.execute("COMMIT")
         if head <= self._head:
             return False

@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from interlock.embedded.database import Database, Row
+from interlock.embedded.delivery_rows import add_again
 from interlock.model.errors import InvalidValueError, StoreError
 from interlock.model.times import epoch_millis
 
@@ -37,10 +38,11 @@ class LetterKind(StrEnum):
 
     CHANGE = "change"
     TIMER = "timer"
+    DELIVERY = "delivery"
 
 
 class DeadLetter(msgspec.Struct, frozen=True, rename="camel"):
-    """A record that was given up on. `source` is the consumer, or the receiver of the timer."""
+    """A record that was given up on. `source` is the consumer, the receiver of the timer, or the channel."""
 
     id: int
     kind: LetterKind
@@ -109,16 +111,18 @@ class DeadLetters:
 
     def redrive(self, ids: Sequence[int] | None = None) -> int:
         """Have these (None: all) done again: a change goes to the end of the stream of the consumer that failed on it,
-        a timer is armed again. The letter goes in the same transaction; what fails again is a new letter.
+        a timer is armed again, an alert is queued again behind those that wait. The letter goes in the same
+        transaction; what fails again is a new letter.
 
         How many there were. With None, letters of consumers that are no longer there stay.
         """
+        now_ms = epoch_millis(self._database.clock.now())
         if ids is not None:
-            return self._database.write(lambda connection: _redrive(connection, _find(connection, ids)))
+            return self._database.write(lambda connection: _redrive(connection, _find(connection, ids), now_ms))
         done, after = 0, 0
         while page := self.list(_CHUNK, after):
             after = page[-1].id
-            done += self._database.write(partial(_redrive_known, page))
+            done += self._database.write(partial(_redrive_known, page, now_ms))
         return done
 
     def purge(self, ids: Sequence[int] | None = None) -> int:
@@ -152,13 +156,13 @@ def _find(connection: sqlite3.Connection, ids: Sequence[int]) -> DeadLetterPage:
     return letters
 
 
-def _redrive_known(page: DeadLetterPage, connection: sqlite3.Connection) -> int:
+def _redrive_known(page: DeadLetterPage, now_ms: int, connection: sqlite3.Connection) -> int:
     consumers = _consumers(connection)
-    known = [letter for letter in page if letter.kind is LetterKind.TIMER or letter.source in consumers]
-    return _redrive(connection, known)
+    known = [letter for letter in page if letter.kind is not LetterKind.CHANGE or letter.source in consumers]
+    return _redrive(connection, known, now_ms)
 
 
-def _redrive(connection: sqlite3.Connection, letters: DeadLetterPage) -> int:
+def _redrive(connection: sqlite3.Connection, letters: DeadLetterPage, now_ms: int) -> int:
     consumers = _consumers(connection)
     done = 0
     for letter in letters:
@@ -170,6 +174,8 @@ def _redrive(connection: sqlite3.Connection, letters: DeadLetterPage) -> int:
                 _resend(connection, letter, consumers)
             case LetterKind.TIMER:
                 connection.execute(_REARM, _with_text(letter.record, "payload"))
+            case LetterKind.DELIVERY:
+                add_again(connection, letter.record, now_ms)
         done += 1
     return done
 

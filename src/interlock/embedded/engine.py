@@ -20,15 +20,36 @@ from interlock.embedded.lifecycle import ORCHESTRATOR, SLA_MONITOR, load_lifecyc
 from interlock.embedded.store import SqliteStore
 from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.timers import DueTimer, SqliteTimers
+from interlock.embedded.turns import Turns
 from interlock.model import keys
 from interlock.model.config import JobType
 from interlock.model.keys import RunKey, Table
 from interlock.ports.clock import Clock
-from interlock.ports.jobs import JobRunner
+from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobStatus, Recovery
 from interlock.ports.store import Change
 from interlock.ports.timers import TimerKind
 
 _log = structlog.get_logger(__name__)
+
+
+class _Outside:
+    """A job's target: while it is called, which may take long, other threads have their turn."""
+
+    def __init__(self, runner: JobRunner, turns: Turns) -> None:
+        self._runner = runner
+        self._turns = turns
+
+    def start(self, request: JobRequest) -> JobStarted:
+        with self._turns.given_up():
+            return self._runner.start(request)
+
+    def recover(self, request: JobRequest) -> JobStarted | Recovery:
+        with self._turns.given_up():
+            return self._runner.recover(request)
+
+    def check(self, request: JobRequest, job_id: str) -> JobStatus:
+        with self._turns.given_up():
+            return self._runner.check(request, job_id)
 
 
 class Engine:
@@ -61,13 +82,15 @@ class Engine:
             store=self.store,
             executions=self.executions,
             timers=self.timers,
-            jobs=jobs,
+            jobs={type_: _Outside(runner, database.turns) for type_, runner in jobs.items()},
             clock=clock,
             new_id=new_id,
             settings=settings,
         )
         self.calendar = CalendarClock(self.control)
-        self.router = StreamConsumer(database, "stream-router", (Table.CONTROL, Table.JOBLOG), self._route)
+        self.router = StreamConsumer(
+            database, "stream-router", (Table.CONTROL, Table.JOBLOG), self._route, turns=database.turns
+        )
         self.sink = StreamConsumer(database, "event-sink", (Table.EVENTS,), self._publish)
 
     def prepare(self) -> None:

@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 import structlog
 
+from interlock.embedded.clock import real_seconds
 from interlock.ports.clock import Clock
 
 # The longest sleep: a machine that was suspended, or whose clock was set, is noticed this soon.
@@ -89,16 +90,20 @@ class ExecutionWorkers:
                     self._bell.wait(seconds)
 
     def _hand_out(self, busy: frozenset[str]) -> float:
-        """Hand out as much as there are free workers for; how long to sleep then, if nothing rings."""
-        room = self._count - len(busy)
-        if room <= 0:
+        """Hand out as much as there are free workers for, and once more; how long to sleep then, if nothing rings.
+
+        The second helping lies ready for workers that finish, so that a busy dispatcher looks up many at a time.
+        """
+        if len(busy) > self._count:
             return _MAX_SLEEP_SECONDS
         now = self._clock.now()
         # What runs now is due until it is saved: look past it.
-        names = [name for name in self._executions.due(now, self._count) if name not in busy][:room]
+        names = [name for name in self._executions.due(now, 2 * self._count) if name not in busy]
         if not names:
             due = self._executions.next_due(now)
-            return _MAX_SLEEP_SECONDS if due is None else min((due - now).total_seconds(), _MAX_SLEEP_SECONDS)
+            if due is None:
+                return _MAX_SLEEP_SECONDS
+            return min(real_seconds(self._clock, (due - now).total_seconds()), _MAX_SLEEP_SECONDS)
         with self._bell:
             self._busy.update(names)
         for name in names:
@@ -106,7 +111,7 @@ class ExecutionWorkers:
         return 0.0
 
     def _work(self) -> None:
-        while (name := self._queue.get()) is not None:
+        while (name := self._queue.get()) is not None and not self._stopping.is_set():
             try:
                 self._executions.run(name)
             except Exception:  # noqa: BLE001  the row is as it was, and due: it is run again

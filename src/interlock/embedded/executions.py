@@ -181,7 +181,8 @@ class SqliteExecutions:
             self._give_up(name, error, at)
             return True
         try:
-            self._advance(row, at)
+            with self._database.turns.taken():
+                self._advance(row, at)
         except StaleRowError:
             _log.debug("answered while its time-out was being handled; it is run again", execution=name)
         return True

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from typing import Final
 
@@ -21,6 +22,7 @@ import msgspec
 import structlog
 
 from interlock.embedded.dead_letters import Failure
+from interlock.embedded.turns import Turns
 from interlock.ports.clock import Clock
 from interlock.ports.store import Change
 
@@ -115,11 +117,25 @@ class Delivery:
 class Lanes:
     """Some threads that work off partitions, each partition in one lane at a time."""
 
-    def __init__(self, delivery: Delivery, *, count: int, batch_size: int, window: int, start: int, name: str) -> None:
+    def __init__(
+        self,
+        delivery: Delivery,
+        turns: Turns | None,
+        *,
+        count: int,
+        batch_size: int,
+        window: int,
+        start: int,
+        name: str,
+    ) -> None:
         self._delivery = delivery
+        self._turn = turns.taken if turns is not None else nullcontext
         self._batch_size = batch_size
         self._window = window
-        self._state = threading.Condition()
+        # One lock, two things to wait for: a thread that is woken for nothing costs everybody the interpreter.
+        self._state = threading.Lock()
+        self._work_there = threading.Condition(self._state)
+        self._room_there = threading.Condition(self._state)
         # A partition is here from its first change until its last is settled, and meanwhile in exactly one place:
         # in `_ready`, in `_pausing`, or in a lane.
         self._partitions: dict[str, Partition] = {}
@@ -139,6 +155,7 @@ class Lanes:
     def offer(self, changes: Sequence[Change], read_to: int) -> None:
         """Take in changes, in order; up to `read_to` there are no others."""
         with self._state:
+            ready = len(self._ready)
             for change in changes:
                 self._open[change.seq] = None
                 partition = self._partitions.get(change.pk)
@@ -147,12 +164,12 @@ class Lanes:
                     self._ready.append(change.pk)
                 partition.add(change)
             self._taken_to = read_to
-            self._state.notify_all()
+            self._work_there.notify(len(self._ready) - ready)
 
     def room(self, seconds: float) -> int:
         """How many changes may be taken in; waits a while for room. Raises what a lane crashed with."""
         with self._state:
-            self._state.wait_for(lambda: self._crash or len(self._open) < self._window, seconds)
+            self._room_there.wait_for(lambda: self._crash or len(self._open) < self._window, seconds)
             if self._crash is not None:
                 raise self._crash
             return self._window - len(self._open)
@@ -167,7 +184,7 @@ class Lanes:
         """Let every lane finish its call, and end. What was not settled is delivered again next time."""
         with self._state:
             self._stopping = True
-            self._state.notify_all()
+            self._work_there.notify_all()
         for thread in self._threads:
             thread.join()
 
@@ -175,7 +192,8 @@ class Lanes:
         while (taken := self._take()) is not None:
             pk, partition = taken
             try:
-                step = self._delivery.step(partition)
+                with self._turn():
+                    step = self._delivery.step(partition)
             except Exception as error:  # noqa: BLE001  a dead letter could not be written: keep the record, try again
                 _log.error("a dead letter could not be kept; trying again", pk=pk, error=str(error))
                 step = Step(pause=_BROKEN_STORE_PAUSE)
@@ -194,23 +212,29 @@ class Lanes:
                 if self._ready:
                     pk = self._ready.popleft()
                     return pk, self._partitions[pk]
-                self._state.wait(self._pausing[0][0] - now if self._pausing else None)
+                self._work_there.wait(self._pausing[0][0] - now if self._pausing else None)
             return None
 
     def _put(self, pk: str, partition: Partition, step: Step) -> None:
         with self._state:
+            full = len(self._open) >= self._window
             for change in step.settled:
                 del self._open[change.seq]
+            if full and step.settled:
+                self._room_there.notify_all()
             if not partition:
                 del self._partitions[pk]
             elif step.pause:
                 heapq.heappush(self._pausing, (time.monotonic() + step.pause, pk))
+                # This lane may find other work: another one is to see that there is an end of a pause to wait for.
+                self._work_there.notify()
             else:
+                # Nobody need be woken: this lane comes back for a partition itself.
                 self._ready.append(pk)
-            self._state.notify_all()
 
     def _crashed(self, crash: BaseException) -> None:
         with self._state:
             self._crash = self._crash or crash
             self._stopping = True
-            self._state.notify_all()
+            self._work_there.notify_all()
+            self._room_there.notify_all()

@@ -11,11 +11,13 @@ from typing import Final
 
 import structlog
 
+from interlock.embedded.clock import real_seconds
 from interlock.embedded.engine import Engine
 
 _log = structlog.get_logger(__name__)
 
-WORKERS: Final = 8
+# They wait for commits most of the time, and what waits together is flushed together.
+WORKERS: Final = 16
 _LONGEST_WAIT: Final = 1.0
 _SWEEP_EVERY: Final = timedelta(seconds=60)
 
@@ -59,6 +61,11 @@ class Runtime:
         self.engine.executions.stop()
         self.engine.sink.stop()
 
+    def ended(self) -> list[str]:
+        """The threads that should run and do not: none, unless something is badly wrong."""
+        ended = [thread.name for thread in self._threads if not thread.is_alive()]
+        return ended + [consumer.name for consumer in (self.engine.router, self.engine.sink) if not consumer.alive]
+
     def _ring(self) -> None:
         with self._alarm:
             self._rung = True
@@ -87,7 +94,8 @@ class Runtime:
         instants = [at for at in (self.engine.calendar.next_at(), self.engine.timers.next_at()) if at is not None]
         if not instants:
             return _LONGEST_WAIT
-        return min(max((min(instants) - now).total_seconds(), 0.0), _LONGEST_WAIT)
+        left = real_seconds(self.engine.clock, (min(instants) - now).total_seconds())
+        return min(max(left, 0.0), _LONGEST_WAIT)
 
     # --------------------------------------------------------------------------------------- watchdog and sweeper
 
@@ -103,7 +111,7 @@ class Runtime:
             if now >= next_sweep:
                 self._attempt("sweep", self.engine.store.sweep)
                 next_sweep = now + _SWEEP_EVERY
-            wait = (min(next_watch, next_sweep) - clock.now()).total_seconds()
+            wait = real_seconds(clock, (min(next_watch, next_sweep) - clock.now()).total_seconds())
             self._stopping.wait(min(max(wait, 0.0), 5.0))
 
     def _attempt(self, name: str, work: Callable[[], object]) -> None:

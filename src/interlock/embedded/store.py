@@ -6,18 +6,20 @@ that the writes then change.
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from math import ceil, isfinite
 from typing import Any, Final, assert_never
 
 import msgspec
 
-from interlock.embedded.database import Database
+from interlock.embedded.database import Database, Row
 from interlock.model.errors import StoreError
 from interlock.model.keys import CONFIG, PIPELINE, Table
 from interlock.model.times import epoch_millis
 from interlock.ports.clock import Clock
 from interlock.ports.limits import check_commit, encode_item, updated
 from interlock.ports.store import (
+    MAX_WRITES,
     Condition,
     Conflict,
     Delete,
@@ -36,14 +38,10 @@ from interlock.ports.store import (
 STREAMED: Final = frozenset({Table.CONTROL, Table.JOBLOG, Table.EVENTS})
 _LIVE: Final = "(ttl IS NULL OR ttl > ?)"
 _GET: Final = {table: f"SELECT item FROM {table} WHERE pk = ? AND sk = ? AND {_LIVE}" for table in Table}
-_PUT: Final = {
-    table: f"INSERT OR REPLACE INTO {table} (pk, sk, ttl, item) VALUES (?, ?, ?, ?)"
-    for table in Table
-    if table is not Table.EVENTS
-}
-_PUT_EVENT: Final = "INSERT OR REPLACE INTO events (pk, sk, ttl, item, type, at) VALUES (?, ?, ?, ?, ?, ?)"
+_ITEM_COLUMNS: Final = ("pk", "sk", "ttl", "item")
+_COLUMNS: Final = dict.fromkeys(Table, _ITEM_COLUMNS) | {Table.EVENTS: (*_ITEM_COLUMNS, "type", "at")}
+_CHANGE_COLUMNS: Final = ("tbl", "pk", "sk", "at", "item")
 _DELETE: Final = {table: f"DELETE FROM {table} WHERE pk = ? AND sk = ?" for table in Table}
-_CHANGED: Final = "INSERT INTO changes (tbl, pk, sk, at, item) VALUES (?, ?, ?, ?, ?)"
 _CONFIGS: Final = f"SELECT pk FROM control WHERE sk = '{CONFIG}' AND pk >= ? AND pk < ? AND {_LIVE} ORDER BY pk"
 _BY_TYPE: Final = (
     "SELECT pk, sk, item FROM events WHERE at IS NOT NULL AND type = ? AND at >= ? AND at < ?"
@@ -74,7 +72,12 @@ class SqliteStore:
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
         """The items of these keys, in their order."""
-        return [self.get(key) for key in keys]
+        now = self._seconds()
+        found: dict[Key, Item] = {}
+        for (table, pk), sks in _by_partition(keys).items():
+            rows = self._database.read(_get_some(table, len(sks)), (pk, *sks, now))
+            found.update((Key(table, pk, sk), _decode(item)) for sk, item in rows)
+        return [found.get(key) for key in keys]
 
     def query(
         self,
@@ -148,71 +151,105 @@ class SqliteStore:
                 f"SELECT pk, sk FROM {table} WHERE ttl <= ? ORDER BY ttl LIMIT ?",
                 (now_ms // 1000, limit - expired),
             ).fetchall()
-            for pk, sk in rows:
-                _remove(connection, Key(table, pk, sk), now_ms)
+            _remove(connection, table, rows, now_ms)
             expired += len(rows)
         return expired + connection.execute(_PRUNE, (limit,)).rowcount
+
+
+# Every statement is a hand-over of the interpreter to another thread and back, and the writer's time is everybody's:
+# a commit therefore reads, puts and tells in as few statements as it can, whatever number of writes it has.
 
 
 def _apply(
     connection: sqlite3.Connection, writes: Sequence[Write], encoded: Sequence[str | None], now_ms: int
 ) -> Conflict | None:
-    current: list[Item | None] = []
-    failed: list[int] = []
-    for index, write in enumerate(writes):
-        # An unconditional put or delete does not care what was there.
-        needed = write.when is not None or isinstance(write, Update)
-        item = _current(connection, write.key, now_ms) if needed else None
-        current.append(item)
-        if not _holds(write.when, item):
-            failed.append(index)
+    # An unconditional put or delete does not care what was there.
+    asked = [write.key for write in writes if write.when is not None or isinstance(write, Update)]
+    current = _current(connection, asked, now_ms)
+    failed = tuple(index for index, write in enumerate(writes) if not _holds(write.when, current.get(write.key)))
     if failed:
-        return Conflict(tuple(failed))
-    for write, text, item in zip(writes, encoded, current, strict=True):
-        _perform(connection, write, text, item, now_ms)
+        return Conflict(failed)
+    puts: dict[Table, list[Row]] = {}
+    changes: list[Row] = []
+    for write, text in zip(writes, encoded, strict=True):
+        match write:
+            case Put():
+                text = _put(puts, write.key, write.item, text)
+            case Update():
+                text = _put(puts, write.key, updated(write, current.get(write.key)), None)
+            case Delete():
+                # As on DynamoDB, removing what is not there is no change.
+                if not connection.execute(_DELETE[write.key.table], (write.key.pk, write.key.sk)).rowcount:
+                    continue
+            case Require():
+                continue
+            case _:
+                assert_never(write)
+        _tell(changes, write.key, text, now_ms)
+    for table, rows in puts.items():
+        _insert(connection, table, _COLUMNS[table], rows)
+    _insert(connection, "changes", _CHANGE_COLUMNS, changes)
     return None
 
 
-def _current(connection: sqlite3.Connection, key: Key, now_ms: int) -> Item | None:
-    row = connection.execute(_GET[key.table], (key.pk, key.sk, now_ms // 1000)).fetchone()
-    return None if row is None else _decode(row[0])
+def _current(connection: sqlite3.Connection, keys: Sequence[Key], now_ms: int) -> dict[Key, Item]:
+    """What is stored under these keys."""
+    found: dict[Key, Item] = {}
+    for (table, pk), sks in _by_partition(keys).items():
+        rows = connection.execute(_get_some(table, len(sks)), (pk, *sks, now_ms // 1000)).fetchall()
+        found.update((Key(table, pk, sk), _decode(item)) for sk, item in rows)
+    return found
 
 
-def _perform(connection: sqlite3.Connection, write: Write, text: str | None, current: Item | None, now_ms: int) -> None:
-    match write:
-        case Put():
-            _store(connection, write.key, write.item, text or encode_item(write.key, write.item), now_ms)
-        case Update():
-            item = updated(write, current)
-            _store(connection, write.key, item, encode_item(write.key, item), now_ms)
-        case Delete():
-            _remove(connection, write.key, now_ms)
-        case Require():
-            pass
-        case _:
-            assert_never(write)
+def _by_partition(keys: Sequence[Key]) -> dict[tuple[Table, str], list[str]]:
+    found: dict[tuple[Table, str], list[str]] = {}
+    for key in keys:
+        found.setdefault((key.table, key.pk), []).append(key.sk)
+    return found
 
 
-def _store(connection: sqlite3.Connection, key: Key, item: Mapping[str, Any], text: str, now_ms: int) -> None:
+@lru_cache(maxsize=256)
+def _get_some(table: Table, count: int) -> str:
+    return f"SELECT sk, item FROM {table} WHERE pk = ? AND sk IN ({', '.join('?' * count)}) AND {_LIVE}"
+
+
+def _put(puts: dict[Table, list[Row]], key: Key, item: Mapping[str, Any], text: str | None) -> str:
+    """Add the row of an item to those that are to be written; its JSON."""
+    text = text or encode_item(key, dict(item))
     ttl = _whole_seconds(item.get("ttl"))
+    row: Row = (key.pk, key.sk, ttl, text)
     if key.table is Table.EVENTS:
         type_ = item.get("type")
-        row = (key.pk, key.sk, ttl, text, type_ if isinstance(type_, str) else None, _millis_of(key.sk))
-        connection.execute(_PUT_EVENT, row)
-    else:
-        connection.execute(_PUT[key.table], (key.pk, key.sk, ttl, text))
-    _tell(connection, key, text, now_ms)
+        row = (*row, type_ if isinstance(type_, str) else None, _millis_of(key.sk))
+    puts.setdefault(key.table, []).append(row)
+    return text
 
 
-def _remove(connection: sqlite3.Connection, key: Key, now_ms: int) -> None:
-    # As on DynamoDB, removing what is not there is no change.
-    if connection.execute(_DELETE[key.table], (key.pk, key.sk)).rowcount:
-        _tell(connection, key, None, now_ms)
-
-
-def _tell(connection: sqlite3.Connection, key: Key, text: str | None, now_ms: int) -> None:
+def _tell(changes: list[Row], key: Key, text: str | None, now_ms: int) -> None:
+    """Add the change of a write to those that are to be told, in the order of the writes."""
     if key.table in STREAMED:
-        connection.execute(_CHANGED, (key.table.value, key.pk, key.sk, now_ms, text))
+        changes.append((key.table.value, key.pk, key.sk, now_ms, text))
+
+
+def _insert(connection: sqlite3.Connection, table: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+    if rows:
+        connection.execute(_insert_some(table, columns, len(rows)), [value for row in rows for value in row])
+
+
+@lru_cache(maxsize=1024)
+def _insert_some(table: str, columns: tuple[str, ...], count: int) -> str:
+    places = f"({', '.join('?' * len(columns))})"
+    return f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES {', '.join([places] * count)}"
+
+
+def _remove(connection: sqlite3.Connection, table: Table, rows: Sequence[Row], now_ms: int) -> None:
+    """Remove items whose time has come, and tell of it."""
+    changes: list[Row] = []
+    for pk, sk in rows:
+        connection.execute(_DELETE[table], (pk, sk))
+        _tell(changes, Key(table, pk, sk), None, now_ms)
+    for start in range(0, len(changes), MAX_WRITES):
+        _insert(connection, "changes", _CHANGE_COLUMNS, changes[start : start + MAX_WRITES])
 
 
 def _whole_seconds(ttl: object) -> int | None:

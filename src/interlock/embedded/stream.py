@@ -16,6 +16,7 @@ from interlock.embedded.clock import pause
 from interlock.embedded.database import Database, Row
 from interlock.embedded.dead_letters import Failure, LetterKind, bury
 from interlock.embedded.lanes import Delivery, Handler, Lanes, Partition
+from interlock.embedded.turns import Turns
 from interlock.model.errors import StoreError
 from interlock.model.keys import Table
 from interlock.ports.store import Change, Item
@@ -48,12 +49,15 @@ class StreamConsumer:
         batch_size: int = 10,
         tries: int = 3,
         lanes: int = 4,
+        turns: Turns | None = None,
     ) -> None:
+        """`turns`: those that the handler's calls take, on threads; none for a handler that may wait for others."""
         self.name = name
         self._database = database
         self._delivery = Delivery(handler, self._bury, database.clock, tries)
         self._batch_size = batch_size
         self._lanes = lanes
+        self._turns = turns
         self._tables = [table.value for table in tables]
         marks = ", ".join("?" for _ in tables)
         self._select = (
@@ -119,11 +123,17 @@ class StreamConsumer:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
+    @property
+    def alive(self) -> bool:
+        """Does its thread run?"""
+        return self._thread is not None and self._thread.is_alive()
+
     def run(self) -> None:
         """Deliver changes as they come, until `stop`. Raises what a handler raised that is no Exception."""
         position = self._registered()
         lanes = Lanes(
             self._delivery,
+            self._turns,
             count=self._lanes,
             batch_size=self._batch_size,
             window=_WINDOW,
@@ -144,7 +154,8 @@ class StreamConsumer:
             try:
                 head = self._database.wait_for_change(position, _WAIT_SECONDS) if room else position
                 if head > position:
-                    changes, position = self._read(position, head, min(room, _CHUNK))
+                    with self._database.turns.taken():
+                        changes, position = self._read(position, head, min(room, _CHUNK))
                     lanes.offer(changes, position)
             except StoreError as error:
                 # The disk may be full for a while; a consumer that ended would stay silent for ever.

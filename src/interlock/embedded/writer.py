@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
+from interlock.embedded.turns import Turns
 from interlock.model.errors import StoreError
 
 T = TypeVar("T")
@@ -34,8 +35,9 @@ class Request:
 class WriterThread:
     """Gathers requests into groups and has each group committed. `commit` must settle every future it is given."""
 
-    def __init__(self, commit: Callable[[Sequence[Request]], None]) -> None:
+    def __init__(self, commit: Callable[[Sequence[Request]], None], turns: Turns) -> None:
         self._commit = commit
+        self._turns = turns
         self._queue: SimpleQueue[Request | None] = SimpleQueue()
         # Orders submissions against the closing mark: nothing may be queued behind it, for nobody would answer.
         self._gate = threading.Lock()
@@ -65,13 +67,15 @@ class WriterThread:
     def _serve(self) -> None:
         closing = False
         while not closing:
-            group, closing = self._next_group()
-            if group:
-                self._commit(group)
+            first = self._queue.get()
+            # Waiting for the turn behind all who wait for theirs: what they write is in this group.
+            with self._turns.taken():
+                group, closing = self._next_group(first)
+                if group:
+                    self._commit(group)
 
-    def _next_group(self) -> tuple[list[Request], bool]:
+    def _next_group(self, request: Request | None) -> tuple[list[Request], bool]:
         group: list[Request] = []
-        request = self._queue.get()
         while request is not None:
             group.append(request)
             if len(group) == _MAX_GROUP:

@@ -71,6 +71,7 @@ class Run(_Record, frozen=True, kw_only=True):
 
     `refused`: the last call of the target surely started nothing, so it may be called again without looking for a job.
     `inputs`: digests of the sensors the attempt was decided on; the circuit breaker compares them.
+    `sla_closed`: the run failed for good once; its SLA is over for all later attempts, even when its state is forgotten.
     """
 
     pipeline: str
@@ -97,6 +98,7 @@ class Run(_Record, frozen=True, kw_only=True):
     job_started_at: datetime | None = None
     ended_at: datetime | None = None
     first_completed_at: datetime | None = None
+    sla_closed: bool = False
     trigger_failures: int = 0
     refused: bool = False
     inputs: dict[str, str] = {}

@@ -8,7 +8,9 @@ from zoneinfo import ZoneInfo
 
 from interlock.model.errors import InvalidValueError
 
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _SECOND: Final = timedelta(seconds=1)
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _RFC3339: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ]([01]\d|2[0-3]):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:([Zz])|([+-])(\d\d):?(\d\d))"
 )

@@ -163,7 +163,8 @@ def _mapping_fault(value: Mapping[Any, Any], depth: int) -> str | None:
     for name, inner in value.items():
         if not isinstance(name, str):
             return f" has the name {name!r}, which is not text"
-        if fault := _fault(inner, depth + 1):
+        # Most values are text: not worth a call each.
+        if type(inner) is not str and (fault := _fault(inner, depth + 1)):
             return f".{name}{fault}"
     return None
 

@@ -91,12 +91,15 @@ class ScriptedTargets:
         """When the next job tells of its end by itself."""
         return self._ends[0][0] if self._ends else None
 
-    def ended(self, now: datetime) -> list[JobRequest]:
-        """Jobs that tell of their end now."""
-        found: list[JobRequest] = []
-        while self._ends and self._ends[0][0] <= now:
-            found.append(self._jobs[heapq.heappop(self._ends)[1]].request)
-        return found
+    def ended(self, now: datetime) -> JobRequest | None:
+        """The next job that tells of its end now; told again until it was heard, as a restarted controller asks."""
+        if not self._ends or self._ends[0][0] > now:
+            return None
+        return self._jobs[self._ends[0][1]].request
+
+    def heard(self) -> None:
+        """What `ended` told has arrived."""
+        heapq.heappop(self._ends)
 
 
 class _Runner:

@@ -69,10 +69,12 @@ def _hint(wanted: ExpectedEvent, events: Sequence[Event], start: datetime) -> st
 def _fits(wanted: ExpectedEvent, event: Event, start: datetime) -> bool:
     if event.type is not wanted.type:
         return False
-    pairs = (
+    pairs: tuple[tuple[object, object], ...] = (
         (wanted.pipeline, event.pipeline_id),
         (wanted.schedule, event.schedule_id),
         (wanted.date, event.date),
+        (wanted.severity, event.severity),
+        *((value, event.detail.get(name)) for name, value in wanted.detail.items()),
     )
     if any(asked is not None and asked != given for asked, given in pairs):
         return False
@@ -107,6 +109,7 @@ def _stands(wanted: ExpectedRun, run: Run | None) -> list[Failure]:
 
 def _asked(wanted: ExpectedEvent) -> str:
     parts = [wanted.type.value, wanted.pipeline, wanted.schedule, wanted.date, f"at {wanted.at}" if wanted.at else None]
+    parts += [wanted.severity, *(f"{name}={value}" for name, value in wanted.detail.items())]
     return " ".join(part for part in parts if part)
 
 

@@ -16,6 +16,7 @@ from interlock.model.config import Calendar, PipelineConfig
 from interlock.model.durations import Duration, parse_duration
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.events import EventType
+from interlock.model.events import Severity as EventSeverity
 from interlock.model.run import FailureCategory, FinalReason, RunStatus
 from interlock.model.times import parse_instant
 
@@ -63,13 +64,15 @@ class Step(_Part, frozen=True, kw_only=True):
 
 
 class ExpectedEvent(_Part, frozen=True, kw_only=True):
-    """An event, by what is known of it."""
+    """An event, by what is known of it. `detail`: fields that its detail must have, with these values."""
 
     type: EventType
     pipeline: str | None = None
     schedule: str | None = None
     date: str | None = None
     at: str | None = None
+    severity: EventSeverity | None = None
+    detail: dict[str, Any] = {}
 
 
 class ExpectedCount(ExpectedEvent, frozen=True, kw_only=True):

@@ -82,7 +82,7 @@ class World:
 
     def play(self) -> list[Line]:
         """From the start to the end; the timeline."""
-        self._surviving(self._begin)
+        self._until_done(self._begin)
         steps = list(self.scenario.steps)
         while True:
             now = self.clock.now()
@@ -147,24 +147,33 @@ class World:
         self.engine.prepare()
         self._watched_head = -1
 
-    def _surviving(self, work: Callable[[], object]) -> None:
-        """Do it; a crash on the way restarts the controller, which goes on from its store."""
+    def _surviving(self, work: Callable[[], object]) -> bool:
+        """Do it; a crash on the way restarts the controller, which goes on from its store. False after a crash."""
         try:
             work()
         except SimulatedCrash:
             self.crash()
+            return False
+        return True
+
+    def _until_done(self, work: Callable[[], object]) -> None:
+        """Do what is due at this instant, again after a crash: it is due for the restarted controller as well."""
+        for _ in range(_LIVELOCK):
+            if self._surviving(work):
+                return
+        raise InterlockError(f"the controller crashes at {self.clock.now()} whenever it starts again")
 
     # ---------------------------------------------------------------------------------------------------- one instant
 
     def _instant(self, steps: list[Step]) -> None:
         now = self.clock.now()
         for step in steps:
-            self._surviving(partial(self._take, step))
-            self._surviving(self._pump)
-        self._surviving(lambda: self._tick(now))
+            self._send(step)
+            self._until_done(self._pump)
+        self._until_done(lambda: self._tick(now))
         self._settle(now)
-        if now >= self._next_watch:
-            self._surviving(self._watch)
+        if now >= self._next_watchdog():
+            self._until_done(self._watch)
             self._settle(now)
             self._plan_watch(now)
         if now >= self._next_sweep:
@@ -194,8 +203,9 @@ class World:
 
     def _round(self, now: datetime) -> None:
         self._done += self.engine.fire_timers(now)
-        for request in self.targets.ended(now):
+        while (request := self.targets.ended(now)) is not None:
             writing.job_ended(self.engine.control, request.key, request.attempt)
+            self.targets.heard()
             self._done += 1
         self._done += self.engine.executions.run_due(now)
         self._done += self._pump()
@@ -207,6 +217,12 @@ class World:
         return done
 
     # ---------------------------------------------------------------------------------------------------------- steps
+
+    def _send(self, step: Step) -> None:
+        """Somebody acts from outside; when the controller dies before it has taken anything in, he sends it again."""
+        before = self.database.head()
+        while not self._surviving(partial(self._take, step)) and not step.crash and self.database.head() == before:
+            pass
 
     def _take(self, step: Step) -> None:
         control = self.engine.control
@@ -250,10 +266,13 @@ class World:
         self._quiet_until = watch_plan.next_look(self.engine.control)
 
     def _next_watchdog(self) -> datetime:
-        if self.database.head() != self._watched_head or self._quiet_until is None:
-            return self._next_watch
-        turns = -(-(self._quiet_until - self._next_watch) // WATCHDOG_EVERY)
-        return self._next_watch + max(0, turns) * WATCHDOG_EVERY
+        """The first turn from now on, or, while nothing is written, the first that could find anything."""
+        at = max(self.clock.now(), self._next_watch)
+        if self.database.head() == self._watched_head and self._quiet_until is not None:
+            at = max(at, self._quiet_until)
+        # Turns are counted from the start, also when some of them were skipped.
+        turns = -(-(at - self.scenario.start) // WATCHDOG_EVERY)
+        return self.scenario.start + turns * WATCHDOG_EVERY
 
     def _next_instant(self, now: datetime, step_at: datetime | None) -> datetime | None:
         candidates = [

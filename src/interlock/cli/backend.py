@@ -1,0 +1,145 @@
+"""What the commands ask and tell, whoever answers: a running server (the SDK's Client), or the file of a store.
+
+A command is written once, against this. Which of the two it is, is decided as `store_access` says: a store that a
+running server has open is written through that server, and read directly.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from interlock.cli.store_access import Target, find_target, through_server
+
+if TYPE_CHECKING:
+    from interlock.client.answers import (
+        DeadLetter,
+        Event,
+        JobRecord,
+        Pipeline,
+        PipelineDetail,
+        Readiness,
+        Rerun,
+        Run,
+        RunDetail,
+        Sensor,
+        WatchdogPass,
+        Written,
+    )
+    from interlock.model.config import Calendar
+
+
+class Backend(Protocol):
+    """The methods of the SDK that the commands use; their meaning is told there (`interlock.client.core`)."""
+
+    def write_sensor(self, pipeline: str, key: str, data: Mapping[str, Any], *, ttl: int | None = None) -> "Written":
+        """Write an observation; durable when this returns."""
+        ...
+
+    def read_sensor(self, pipeline: str, key: str) -> "Sensor":
+        """The latest observation of a key."""
+        ...
+
+    def read_sensors(self, pipeline: str, *, limit: int | None = None) -> "list[Sensor]":
+        """The sensors of a pipeline, by key."""
+        ...
+
+    def pipelines(self, *, limit: int | None = None) -> "list[Pipeline]":
+        """Every pipeline, by id, with its latest run."""
+        ...
+
+    def pipeline(self, pipeline: str) -> "PipelineDetail":
+        """One pipeline, with its document."""
+        ...
+
+    def readiness(self, pipeline: str, date: str | None = None, *, schedule: str | None = None) -> "Readiness":
+        """The rules as they stand for a run."""
+        ...
+
+    def runs(self, pipeline: str, *, schedule: str | None = None, limit: int | None = 50) -> "list[Run]":
+        """The runs of a pipeline, the latest date first."""
+        ...
+
+    def run(self, pipeline: str, date: str, *, schedule: str | None = None) -> "RunDetail":
+        """One run with everything that hangs on it."""
+        ...
+
+    def rerun(
+        self, pipeline: str, date: str, *, schedule: str | None = None, reason: str = "", force: bool = False
+    ) -> "Rerun":
+        """Ask for another attempt of a run."""
+        ...
+
+    def report_job(
+        self,
+        pipeline: str,
+        date: str,
+        result: str,
+        *,
+        schedule: str | None = None,
+        attempt: int | None = None,
+        run_id: str = "",
+        category: str | None = None,
+        error: str = "",
+    ) -> "JobRecord":
+        """Report how a job ended."""
+        ...
+
+    def events(
+        self,
+        *,
+        follow: bool = False,
+        pipeline: str | None = None,
+        type: str | Sequence[str] | None = None,
+        since: datetime | str | None = None,
+        limit: int | None = 100,
+    ) -> "Iterator[Event]":
+        """The latest events, oldest first; with `follow` those to come."""
+        ...
+
+    def run_watchdog(self) -> "WatchdogPass":
+        """One pass of the watchdog, now."""
+        ...
+
+    def dead_letters(self, *, limit: int | None = 100) -> "list[DeadLetter]":
+        """What was given up on, in the order it came."""
+        ...
+
+    def redrive(self, ids: Sequence[int] | None = None) -> int:
+        """Have these dead letters (None: all) done again; how many there were."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A backend, what it is, and whether a controller is there that acts on what is written.
+
+    `calendars` are the named ones; None where only the server knows them.
+    """
+
+    backend: Backend
+    target: Target
+    served: bool
+    calendars: "Mapping[str, Calendar] | None" = None
+
+
+NOT_SERVED: Final = "no controller runs on this store: nothing follows from it until `interlock serve` is started"
+
+
+@contextmanager
+def connected(store: str | None, url: str | None, *, writing: bool = False) -> Iterator[Connected]:
+    """The backend that is meant. Never creates a store: one that is not there is an error that says so."""
+    target = find_target(store, url)
+    running = through_server(target)
+    if target.path is None or (writing and running.url is not None):
+        from interlock.client import Client, RetryPolicy
+
+        # A person waits, and can say it again.
+        with Client(running.url, retry=RetryPolicy(retries=1)) as client:
+            yield Connected(client, running, served=True)
+        return
+    from interlock.cli.store_backend import opened
+
+    with opened(target.path, writing=writing) as backend:
+        yield Connected(backend, target, served=running.url is not None, calendars=backend.calendars())

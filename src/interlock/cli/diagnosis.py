@@ -1,0 +1,246 @@
+"""The checks of `interlock doctor`, each a small question with an answer and, for a bad one, what to do."""
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from interlock.cli.doctor import Check
+from interlock.cli.output import counted
+from interlock.cli.store_access import find_toml
+from interlock.cli.wording import length, moment, now
+from interlock.model.errors import InterlockError
+
+if TYPE_CHECKING:
+    import httpx
+
+    from interlock.cli.store_backend import StoreBackend
+
+_LITTLE_SPACE: Final = 512 * 1024 * 1024
+_LAG_LIMIT: Final = 1000
+_SKEW_LIMIT: Final = timedelta(seconds=30)
+_WATCHDOG_LIMIT: Final = timedelta(minutes=30)
+_ZONES: Final = ("Europe/Berlin", "America/New_York", "Asia/Kolkata")
+_SECONDS: Final = 5.0
+_CONSUMERS: Final = "SELECT name, checkpoint FROM consumers ORDER BY name"
+
+
+def time_zones() -> Check:
+    """Is there time-zone data?"""
+    from interlock.model.times import zone
+
+    try:
+        for name in _ZONES:
+            zone(name)
+    except InterlockError as error:
+        return Check(name="time zones", ok=False, detail=str(error), advice="install the package tzdata")
+    return Check(name="time zones", ok=True, detail="IANA data found")
+
+
+def configs(folder: Path) -> Iterator[Check]:
+    """Is the project that this folder belongs to valid?"""
+    from interlock.api.settings import load_project
+    from interlock.config.loader import load_paths
+
+    toml = find_toml(folder)
+    try:
+        project = load_project(toml, folder)
+    except InterlockError as error:
+        yield Check(name="settings", ok=False, detail=str(error), advice=f"mend {toml}")
+        return
+    if toml is not None:
+        yield Check(name="settings", ok=True, detail=str(toml))
+    pipelines = project.pipelines or project.folder / "pipelines"
+    if not pipelines.is_dir():
+        if project.pipelines is not None:
+            advice = f"create it, or mend `pipelines` in {toml}"
+            yield Check(name="configs", ok=False, detail=f"there is no folder {pipelines}", advice=advice)
+        return
+    found = load_paths([pipelines])
+    told = f"{counted(found.pipelines, 'pipeline')} in {pipelines}"
+    if found.errors:
+        detail = f"{told}, {counted(len(found.errors), 'error')}: {found.errors[0]}"
+        yield Check(name="configs", ok=False, detail=detail, advice=f"`interlock validate {pipelines}` lists them all")
+    else:
+        yield Check(name="configs", ok=True, detail=told)
+
+
+# ------------------------------------------------------------------------------------------------------- the store
+
+
+def store_file(path: Path) -> Iterator[Check]:
+    """Is the file there, sound, writable by us alone, and is there room for more?"""
+    from interlock.cli.store_backend import opened
+
+    try:
+        with opened(path, writing=False) as backend:
+            yield _integrity(backend, path)
+            yield _writable(path)
+            yield _permissions(path)
+            yield _space(path)
+            yield from _contents(backend)
+    except InterlockError as error:
+        yield Check(
+            name="store", ok=False, detail=str(error), advice="`interlock serve` creates it, --store names another"
+        )
+
+
+def _integrity(backend: "StoreBackend", path: Path) -> Check:
+    said = [str(row[0]) for row in backend.database.read("PRAGMA quick_check(3)")]
+    if said == ["ok"]:
+        size = path.stat().st_size / 1024 / 1024
+        return Check(name="store", ok=True, detail=f"{path}, {size:.1f} MiB, sound")
+    advice = "stop the server, restore a backup, or `sqlite3 FILE .recover`"
+    return Check(name="store", ok=False, detail=f"{path} is damaged: {'; '.join(said)}", advice=advice)
+
+
+def _writable(path: Path) -> Check:
+    # SQLite makes files beside the store: the folder must be writable too.
+    closed = [str(one) for one in (path, path.parent) if not os.access(one, os.W_OK)]
+    if not closed:
+        return Check(name="writable", ok=True, detail="file and folder may be written")
+    advice = "run as the user of the server, or change the owner"
+    return Check(name="writable", ok=False, detail=f"{' and '.join(closed)} may not be written", advice=advice)
+
+
+def _permissions(path: Path) -> Check:
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & stat.S_IWOTH:
+        advice = f"chmod o-w {path}"
+        return Check(name="permissions", ok=False, detail=f"anybody may write {path} ({mode:o})", advice=advice)
+    return Check(name="permissions", ok=True, detail=f"mode {mode:o}")
+
+
+def _space(path: Path) -> Check:
+    free = shutil.disk_usage(path.parent).free
+    detail = f"{free / 1024**3:.1f} GiB free"
+    if free < _LITTLE_SPACE:
+        return Check(name="disk", ok=False, detail=detail, advice="make room: a full disk stops every write")
+    return Check(name="disk", ok=True, detail=detail)
+
+
+def _contents(backend: "StoreBackend") -> Iterator[Check]:
+    yield _lag(backend)
+    yield _dead_letters(len(backend.dead_letters(limit=1000)))
+    yield _invalid([one.id for one in backend.pipelines() if not one.valid])
+    yield _future(backend)
+    yield from _watched(backend)
+
+
+def _lag(backend: "StoreBackend") -> Check:
+    head = backend.database.head()
+    behind = {name: head - int(at) for name, at in backend.database.read(_CONSUMERS)}
+    late = [f"{name} is {lag} changes behind" for name, lag in behind.items() if lag > _LAG_LIMIT]
+    if late:
+        advice = "is `interlock serve` running? Its log says what holds it up"
+        return Check(name="streams", ok=False, detail="; ".join(late), advice=advice)
+    return Check(name="streams", ok=True, detail=f"{counted(len(behind), 'consumer')}, none far behind")
+
+
+def _dead_letters(count: int) -> Check:
+    if not count:
+        return Check(name="dead letters", ok=True, detail="none")
+    advice = "`interlock dlq list` shows them, `interlock dlq redrive --all` has them done again"
+    return Check(name="dead letters", ok=False, detail=counted(count, "dead letter"), advice=advice)
+
+
+def _invalid(names: list[str]) -> Check:
+    if not names:
+        return Check(name="stored configs", ok=True, detail="all valid")
+    detail = f"invalid and not run: {', '.join(names)}"
+    return Check(name="stored configs", ok=False, detail=detail, advice="apply mended configs: `interlock apply PATH`")
+
+
+def _future(backend: "StoreBackend") -> Check:
+    """The clock was set back, or another machine's is ahead."""
+    latest = next(iter(backend.events(limit=1)), None)
+    ahead = timedelta(0) if latest is None else latest.timestamp - now()
+    if ahead > _SKEW_LIMIT:
+        detail = f"the latest event is {length(ahead)} in the future"
+        return Check(name="clock", ok=False, detail=detail, advice="set the clock of this machine: is NTP running?")
+    return Check(name="clock", ok=True, detail=moment(now()))
+
+
+def _watched(backend: "StoreBackend") -> Iterator[Check]:
+    """When did the watchdog last make a whole pass? Says nothing of a store that no controller ever ran on."""
+    from interlock.control.records import control_key
+    from interlock.model.keys import CONTROLLER
+    from interlock.model.times import parse_instant
+
+    at = parse_instant((backend.store.get(control_key(CONTROLLER, "WATCHDOG")) or {}).get("completeAt"))
+    if at is None:
+        return
+    ago = now() - at
+    detail = f"last whole pass {length(ago)} ago"
+    if ago > _WATCHDOG_LIMIT:
+        yield Check(name="watchdog", ok=False, detail=detail, advice="start `interlock serve`, or look at its log")
+    else:
+        yield Check(name="watchdog", ok=True, detail=detail)
+
+
+# ------------------------------------------------------------------------------------------------------ the server
+
+
+def server(url: str | None, path: Path | None) -> Iterator[Check]:
+    """Does a controller run, does it do its work, do its clock and ours agree?"""
+    import httpx
+
+    if url is None:
+        detail = f"none runs on {path}"
+        yield Check(name="server", ok=False, detail=detail, advice="start it with `interlock serve`")
+        return
+    try:
+        response = httpx.get(f"{url}/readyz", timeout=_SECONDS)
+    except httpx.HTTPError as error:
+        detail = f"{url} does not answer: {str(error) or type(error).__name__}"
+        yield Check(name="server", ok=False, detail=detail, advice="start it with `interlock serve`, or mend --url")
+        return
+    yield _ready(url, response)
+    if path is None:
+        yield _skew(response)
+        yield from _access(url)
+
+
+def _ready(url: str, response: "httpx.Response") -> Check:
+    try:
+        said = response.json()
+        ready, troubles = bool(said["ready"]), [str(one) for one in said["troubles"]]
+    except (ValueError, KeyError, TypeError):
+        detail = f"{url} answers HTTP {response.status_code}, but not as an Interlock server does"
+        return Check(name="server", ok=False, detail=detail, advice="is --url right?")
+    if not ready:
+        return Check(name="server", ok=False, detail=f"{url}: {'; '.join(troubles)}", advice="look at the server's log")
+    return Check(name="server", ok=True, detail=f"{url} is running and ready")
+
+
+def _skew(response: "httpx.Response") -> Check:
+    from email.utils import parsedate_to_datetime
+
+    try:
+        theirs: datetime | None = parsedate_to_datetime(response.headers.get("date", ""))
+    except (TypeError, ValueError):
+        theirs = None
+    if theirs is None:
+        return Check(name="clock", ok=True, detail="the server does not say what time it has")
+    apart = abs(now() - theirs)
+    detail = f"the server's clock and this one are {length(apart)} apart"
+    if apart > _SKEW_LIMIT:
+        return Check(name="clock", ok=False, detail=detail, advice="set the clocks: is NTP running on both?")
+    return Check(name="clock", ok=True, detail=detail)
+
+
+def _access(url: str) -> Iterator[Check]:
+    """What can be seen of the store through the server: needs a token that may read."""
+    from interlock.client import Client, UnauthorizedError
+
+    try:
+        with Client(url) as client:
+            yield _invalid([one.id for one in client.pipelines() if not one.valid])
+            yield _dead_letters(len(client.dead_letters(limit=1000)))
+    except UnauthorizedError as error:
+        yield Check(name="access", ok=False, detail=str(error), advice="set INTERLOCK_TOKEN")
+    except InterlockError as error:
+        yield Check(name="access", ok=False, detail=str(error), advice="look at the server's log")

@@ -1,0 +1,59 @@
+"""`interlock doctor`: is everything as it should be, and if not, what to do."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import typer
+
+from interlock.cli.output import JsonOption, log_to_stderr, marks, one_line, plain_console, print_json
+from interlock.cli.store_access import StoreOption, UrlOption, find_target, through_server
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that was looked at. `advice` says what to do about a problem."""
+
+    name: str
+    ok: bool
+    detail: str
+    advice: str = ""
+
+
+def doctor(*, store: StoreOption = None, url: UrlOption = None, json: JsonOption = False) -> None:
+    """Check configs, store, server, clock, time zones, streams, dead letters, disk, permissions; exits 1 on a problem.
+
+    Example: interlock doctor
+    """
+    log_to_stderr()
+    checks = list(_checks(store, url))
+    healthy = all(one.ok for one in checks)
+    if json:
+        print_json({"ok": healthy, "checks": checks})
+    else:
+        _print(checks)
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def _checks(store: str | None, url: str | None) -> Iterator[Check]:
+    from interlock.cli import diagnosis
+
+    target = find_target(store, url)
+    running = through_server(target)
+    yield diagnosis.time_zones()
+    yield from diagnosis.configs(Path.cwd())
+    if target.path is not None:
+        yield from diagnosis.store_file(target.path)
+    yield from diagnosis.server(running.url, target.path)
+
+
+def _print(checks: list[Check]) -> None:
+    console = plain_console()
+    good, bad = marks(console)
+    for one in checks:
+        sign, style = (good, "green") if one.ok else (bad, "red")
+        console.print(f"{sign} {one.name}: {one_line(one.detail)}", style=style)
+        if not one.ok and one.advice:
+            console.print(f"  -> {one.advice}")
+    problems = sum(not one.ok for one in checks)
+    console.print("all is well" if not problems else f"{problems} of {len(checks)} checks found a problem")

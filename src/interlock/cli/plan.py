@@ -1,0 +1,240 @@
+"""`interlock plan`: what applying configs would change, and when each pipeline starts next and must be done."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import typer
+
+from interlock.cli.output import JsonOption, counted, plain_console, print_json
+from interlock.cli.store_access import (
+    StoreOption,
+    Target,
+    UrlOption,
+    answer_of,
+    exists,
+    find_target,
+    reading,
+    server,
+)
+
+if TYPE_CHECKING:
+    import httpx
+    from rich.console import Console
+
+    from interlock.config.loader import LoadResult
+    from interlock.decide.plan import Change, KeyChange, NextRun
+
+ConfigPath = Annotated[
+    Path, typer.Argument(metavar="PATH", exists=True, help="A project, a folder of pipelines, or one file.")
+]
+
+_SIGNS: Final = {"new": "+", "changed": "~", "unchanged": "=", "removed": "-"}
+_COLOURS: Final = {"new": "green", "changed": "yellow", "unchanged": "", "removed": "red"}
+_PAGE: Final = 200
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What is stored: versions and documents of pipelines, calendars. `calendars` is None when nobody can tell."""
+
+    versions: dict[str, str] = {}
+    documents: dict[str, Any] = {}
+    calendars: dict[str, Any] | None = {}
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """Everything that applying would do. A removal is only done with --prune."""
+
+    pipelines: "list[Change]"
+    calendars: "list[Change]"
+
+    def kinds(self, *kinds: str) -> list[str]:
+        """The pipelines that become one of these."""
+        return [one.name for one in self.pipelines if one.kind in kinds]
+
+
+def plan(path: ConfigPath, *, store: StoreOption = None, url: UrlOption = None, json: JsonOption = False) -> None:
+    """Show what `apply` would change, and the next start, warning and breach of each pipeline. Writes nothing.
+
+    Works without a store: then everything is new. Exits 1 if a config has errors.
+
+    Example: interlock plan pipelines/
+    """
+    from interlock.decide.plan import next_runs
+    from interlock.embedded.clock import SystemClock
+
+    loaded = load_or_exit(path)
+    target = find_target(store, url)
+    planned = compare_with(loaded, read_known(target, loaded))
+    now = SystemClock().now()
+    upcoming = {one.config.id: next_runs(one.config, loaded.calendars, now) for one in loaded.configs}
+    if json:
+        print_json(_document(target, planned, upcoming))
+        return
+    console = plain_console()
+    console.print(_headline(target))
+    print_changes(console, planned, upcoming)
+    console.print(_summary(planned))
+
+
+def load_or_exit(path: Path) -> "LoadResult":
+    """Read and check the configs; the errors, if any, are all printed and end the command before it does anything."""
+    from interlock.config.loader import load_paths
+    from interlock.config.problems import Severity
+
+    loaded = load_paths([path])
+    errors = plain_console(err=True)
+    for problem in loaded.problems:
+        errors.print(str(problem), style="red" if problem.severity is Severity.ERROR else "yellow")
+    if loaded.errors:
+        errors.print(f"{counted(len(loaded.errors), 'error')}: nothing was done", style="bold red")
+        raise typer.Exit(1)
+    return loaded
+
+
+# ------------------------------------------------------------------------------------------------- what is there
+
+
+def read_known(target: Target, loaded: "LoadResult") -> Known:
+    """What the store or server has; nothing when there is no store yet. Of a server only what differs is fetched."""
+    from interlock.control import catalog
+
+    if not exists(target):
+        return Known()
+    if target.path is None:
+        with server(target) as client:
+            return _ask(client, {one.config.id: one.version for one in loaded.configs})
+    with reading(target) as reader:
+        found = [catalog.stored(reader.store, name) for name in reader.store.pipelines()]
+        calendars = catalog.calendars(reader.store)
+    return Known(
+        {one.pipeline: one.version for one in found if one is not None},
+        {one.pipeline: one.document for one in found if one is not None},
+        {name: msgspec.to_builtins(calendar) for name, calendar in calendars.items()},
+    )
+
+
+def _ask(client: "httpx.Client", ours: Mapping[str, str]) -> Known:
+    versions = {str(one["id"]): str(one["version"]) for one in _pages(client, "pipelines")}
+    differ = [name for name, version in versions.items() if ours.get(name, version) != version]
+    documents = {name: answer_of(client.get(f"pipelines/{name}")).get("document", {}) for name in differ}
+    response = client.get("calendars")
+    if response.status_code in (404, 405):
+        return Known(versions, documents, None)
+    return Known(versions, documents, {str(one["name"]): one for one in answer_of(response).get("items", [])})
+
+
+def _pages(client: "httpx.Client", path: str) -> Iterator[dict[str, Any]]:
+    after: str | None = None
+    while True:
+        asked = {"limit": str(_PAGE)} | ({"cursor": after} if after else {})
+        page = answer_of(client.get(path, params=asked))
+        yield from page.get("items", [])
+        after = page.get("next")
+        if not after:
+            return
+
+
+def compare_with(loaded: "LoadResult", known: Known) -> Planned:
+    """What applying would change. Versions decide; documents are compared as people may see them."""
+    from interlock.control.views import without_secrets
+    from interlock.decide.plan import Change, ChangeKind, compare, differences
+
+    documents = {one.config.id: one.document for one in loaded.configs}
+    versions = {one.config.id: one.version for one in loaded.configs}
+    changes: list[Change] = []
+    for change in compare(known.versions, versions):
+        if change.kind is ChangeKind.CHANGED:
+            old = without_secrets(known.documents.get(change.name, {}))
+            keys = tuple(differences(old, without_secrets(documents[change.name])))
+            change = msgspec.structs.replace(change, keys=keys)
+        changes.append(change)
+    if known.calendars is None:
+        return Planned(changes, [])
+    calendars = {name: msgspec.to_builtins(calendar) for name, calendar in loaded.calendars.items()}
+    # Nobody asks for a calendar to go: what names it would stop.
+    kept = [one for one in compare(known.calendars, calendars) if one.kind is not ChangeKind.REMOVED]
+    return Planned(changes, kept)
+
+
+# ------------------------------------------------------------------------------------------------------ printing
+
+
+def _headline(target: Target) -> str:
+    if not exists(target):
+        return f"no store at {target} ({target.origin}): everything is new"
+    return f"against {target} ({target.origin})"
+
+
+def print_changes(console: "Console", planned: Planned, upcoming: "Mapping[str, list[NextRun]]") -> None:
+    """Each pipeline and calendar with what becomes of it."""
+    for one in planned.calendars:
+        _print_change(console, one, "calendar ")
+    for one in planned.pipelines:
+        _print_change(console, one, "")
+        for next_ in upcoming.get(one.name, []):
+            several = len(upcoming[one.name]) > 1
+            for line in _times(next_, several=several):
+                console.print(f"    {line}")
+
+
+def _print_change(console: "Console", change: "Change", what: str) -> None:
+    word = "would be removed with --prune" if change.kind == "removed" else change.kind.value
+    console.print(f"{_SIGNS[change.kind]} {what}{change.name}  {word}", style=_COLOURS[change.kind])
+    for key in change.keys:
+        console.print(f"    {_key_change(key)}", style=_COLOURS[change.kind])
+    if change.kind == "changed" and not change.keys:
+        console.print("    a value that is not shown")
+
+
+def _key_change(key: "KeyChange") -> str:
+    from interlock.decide.values import show
+
+    if key.old is msgspec.UNSET:
+        return f"{key.path}: added {show(key.new)}"
+    if key.new is msgspec.UNSET:
+        return f"{key.path}: removed {show(key.old)}"
+    return f"{key.path}: {show(key.old)} -> {show(key.new)}"
+
+
+def _times(next_: "NextRun", *, several: bool) -> Iterator[str]:
+    schedule = f" ({next_.schedule})" if several else ""
+    period = f", for {next_.date}" if next_.date and next_.start_at else ""
+    start = f"{instant(next_.start_at, next_.timezone)}{period}" if next_.start_at else f"on {next_.opens}"
+    yield f"{f'next start{schedule}:':<13} {start}"
+    about = "" if next_.start_at or not next_.date else f", for {next_.date}"
+    if next_.warning_at is not None:
+        yield f"SLA warning:  {instant(next_.warning_at, next_.timezone)}{about}"
+    if next_.breach_at is not None:
+        yield f"SLA breach:   {instant(next_.breach_at, next_.timezone)}{about}"
+    yield from (f"note: {note}" for note in next_.notes)
+
+
+def instant(at: datetime, timezone: str) -> str:
+    """An instant in the schedule's zone and in UTC."""
+    from interlock.model.times import zone
+
+    utc = f"{at.astimezone(UTC):%Y-%m-%d %H:%M}Z"
+    if timezone == "UTC":
+        return utc
+    local = at.astimezone(zone(timezone))
+    return f"{local:%Y-%m-%d %H:%M} {local:%Z} ({utc})"
+
+
+def _summary(planned: Planned) -> str:
+    parts = [f"{len(planned.kinds(kind))} {kind}" for kind in ("new", "changed", "unchanged")]
+    removed = len(planned.kinds("removed"))
+    return ", ".join([*parts, *([f"{removed} not in these files"] if removed else [])])
+
+
+def _document(target: Target, planned: Planned, upcoming: "Mapping[str, list[NextRun]]") -> dict[str, object]:
+    return {
+        "target": str(target),
+        "calendars": planned.calendars,
+        "pipelines": [
+            {"id": one.name, "kind": one.kind, "changes": one.keys, "next": upcoming.get(one.name, [])}
+            for one in planned.pipelines
+        ],
+    }

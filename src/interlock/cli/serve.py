@@ -1,0 +1,95 @@
+"""`interlock serve`: the embedded controller and its HTTP API in one process."""
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from interlock.api.settings import Project
+
+
+class LogLevel(StrEnum):
+    """How much is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """For whom: `auto` is `human` on a terminal."""
+
+    AUTO = "auto"
+    HUMAN = "human"
+    JSON = "json"
+
+
+def serve(
+    *,
+    host: Annotated[
+        str | None, typer.Option("--host", help="Where to listen; other than 127.0.0.1 only with tokens.")
+    ] = None,
+    port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="0 is any free one.")] = None,
+    pipelines: Annotated[
+        Path | None, typer.Option("--pipelines", metavar="DIR", help="What to follow; default: pipelines/.")
+    ] = None,
+    store: Annotated[str | None, typer.Option("--store", metavar="ADDRESS", help="sqlite:///interlock.db")] = None,
+    watchdog_interval: Annotated[
+        str | None, typer.Option("--watchdog-interval", metavar="DURATION", help="Default: 5m.")
+    ] = None,
+    allow_private_addresses: Annotated[
+        bool | None,
+        typer.Option("--allow-private-addresses/--refuse-private-addresses", help="May HTTP jobs call them?"),
+    ] = None,
+    log_level: Annotated[LogLevel, typer.Option("--log-level")] = LogLevel.INFO,
+    log_format: Annotated[LogFormat, typer.Option("--log-format")] = LogFormat.AUTO,
+) -> None:
+    """Run the controller: follows a folder of pipelines, takes sensors, starts jobs when it is safe."""
+    from msgspec.structs import replace
+
+    from interlock.api import server
+    from interlock.api import settings as project_settings
+    from interlock.cli.store_access import find_toml
+    from interlock.embedded.logging import configure_logging
+    from interlock.embedded.service import ServiceSettings
+
+    configure_logging(level=log_level, json=None if log_format is LogFormat.AUTO else log_format is LogFormat.JSON)
+    project = project_settings.load_project(find_toml(Path.cwd()), Path.cwd())
+    if watchdog_interval is not None:
+        project = replace(project, watchdog_interval=project_settings.watchdog_interval(watchdog_interval))
+    if allow_private_addresses is not None:
+        project = replace(project, allow_private_addresses=allow_private_addresses)
+    service = ServiceSettings(
+        store=_store(project, store),
+        pipelines=_pipelines(project, pipelines),
+        watchdog_every=project.watchdog_interval,
+        allow_private_addresses=project.allow_private_addresses,
+        working_folder=project.folder,
+        alerts=project.alerts,
+    )
+    chosen_port = project.port if port is None else port
+    server.serve(server.ServeSettings(service=service, host=host or project.host, port=chosen_port))
+
+
+def _store(project: "Project", given: str | None) -> Path:
+    """The command line, then the environment, both relative to this folder; then the file, relative to itself."""
+    from interlock.api.settings import DEFAULT_STORE, store_path
+
+    named = given or os.environ.get("INTERLOCK_STORE")
+    if named:
+        return store_path(named, Path.cwd())
+    return store_path(project.store or DEFAULT_STORE, project.folder)
+
+
+def _pipelines(project: "Project", given: Path | None) -> Path | None:
+    if given is not None:
+        if not given.exists():
+            raise typer.BadParameter(f"{given} does not exist", param_hint="--pipelines")
+        return given.absolute()
+    named = project.pipelines or project.folder / "pipelines"
+    # A folder that the file names is followed even if it is not there yet; the default one only if it is.
+    return named if project.pipelines is not None or named.is_dir() else None

@@ -1,0 +1,233 @@
+"""`interlock status`: every pipeline in a line, or one of them closely; `--watch` keeps the table current."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+import typer
+
+from interlock.cli.backend import NOT_SERVED, Backend, connected
+from interlock.cli.completion import complete_pipeline
+from interlock.cli.output import JsonOption, columns, one_line, plain_console, print_json
+from interlock.cli.store_access import StoreOption, UrlOption
+from interlock.cli.wording import WORD_STYLES, away, moment, now, print_events, print_rules
+from interlock.model.errors import InterlockError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from interlock.client.answers import Pipeline, PipelineDetail, Run, Sla
+    from interlock.decide.plan import NextRun
+    from interlock.model.config import Calendar
+
+_REFRESH_SECONDS: Final = 1.0
+_EVENTS: Final = 5
+_LONGEST_CAUSE: Final = 40
+
+
+class StatusRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One schedule of a pipeline. `run` is waiting, running, done, failed or held; null before the first."""
+
+    pipeline: str
+    schedule: str
+    run: str | None = None
+    date: str | None = None
+    attempt: int | None = None
+    since: datetime | None = None
+    next_start: datetime | None = None
+    opens: str = ""
+    sla: str | None = None
+    sla_at: datetime | None = None
+    message: str = ""
+    valid: bool = True
+
+
+def status(
+    pipeline: Annotated[
+        str | None,
+        typer.Argument(metavar="[PIPELINE]", help="Only this one, closely.", autocompletion=complete_pipeline),
+    ] = None,
+    *,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep the table current, until Ctrl-C.")] = False,
+    store: StoreOption = None,
+    url: UrlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show each pipeline: latest run, its status, since when, next start, SLA. With PIPELINE: its rules and events too.
+
+    Example: interlock status --watch
+    """
+    if watch and json:
+        raise typer.BadParameter("--watch is for people: `interlock events --follow --json` is the stream for programs")
+    with connected(store, url) as there:
+        table = _Table(there.backend, pipeline, there.calendars)
+        if watch:
+            _watch(table)
+            return
+        rows = table.rows(now())
+        if json:
+            print_json({"served": there.served, "pipelines": rows})
+            return
+        console = plain_console()
+        for line in _lines(rows, now()):
+            console.print(line)
+        if pipeline is not None:
+            _closely(console, there.backend, pipeline)
+        if not there.served:
+            console.print(NOT_SERVED, style="yellow")
+
+
+class _Table:
+    """The rows, read again each time; what follows from a config alone is computed once per version."""
+
+    def __init__(self, backend: Backend, only: str | None, calendars: "Mapping[str, Calendar] | None") -> None:
+        self._backend = backend
+        self._only = only
+        self._calendars = calendars or {}
+        self._details: dict[tuple[str, str], PipelineDetail] = {}
+
+    def rows(self, at: datetime) -> list[StatusRow]:
+        """The table as it is now."""
+        if self._only is not None:
+            return list(self._of(self._backend.pipeline(self._only), at))
+        return [row for one in self._backend.pipelines() for row in self._of(one, at)]
+
+    def _of(self, pipeline: "Pipeline", at: datetime) -> Iterator[StatusRow]:
+        if not pipeline.valid:
+            told = "; ".join(pipeline.errors)
+            yield StatusRow(pipeline=pipeline.id, schedule="-", valid=False, message=f"invalid config: {told}")
+            return
+        upcoming = {one.schedule: one for one in self._upcoming(pipeline, at)}
+        for schedule in pipeline.schedules:
+            latest = self._latest(pipeline, schedule)
+            yield self._row(pipeline.id, schedule, latest, upcoming.get(schedule))
+
+    def _latest(self, pipeline: "Pipeline", schedule: str) -> "Run | None":
+        if pipeline.latest is None or pipeline.latest.schedule == schedule:
+            return pipeline.latest
+        return next(iter(self._backend.runs(pipeline.id, schedule=schedule, limit=1)), None)
+
+    def _row(self, pipeline: str, schedule: str, run: "Run | None", next_: "NextRun | None") -> StatusRow:
+        opens, start = ("", None) if next_ is None else (next_.opens, next_.start_at)
+        if run is None:
+            return StatusRow(pipeline=pipeline, schedule=schedule, opens=opens, next_start=start)
+        sla = self._backend.run(pipeline, run.date, schedule=schedule).sla
+        word, at = _sla(sla)
+        return StatusRow(
+            pipeline=pipeline,
+            schedule=schedule,
+            run=run.word,
+            date=run.date,
+            attempt=run.attempt,
+            since=run.updated_at,
+            next_start=start,
+            opens=opens,
+            sla=word,
+            sla_at=at,
+            message=run.message,
+        )
+
+    def _upcoming(self, pipeline: "Pipeline", at: datetime) -> "list[NextRun]":
+        """When each schedule starts next; nothing when the config names calendars that only the server knows."""
+        from interlock.config.stored import read_stored
+        from interlock.decide.plan import next_runs
+
+        place = (pipeline.id, pipeline.version)
+        if place not in self._details:
+            self._details[place] = self._backend.pipeline(pipeline.id)
+        found = read_stored(self._details[place].document, self._calendars)
+        return [] if isinstance(found, tuple) else next_runs(found, self._calendars, at)
+
+
+def _sla(sla: "Sla | None") -> "tuple[str | None, datetime | None]":
+    """How the SLA of a run stands, in a word, and the instant that goes with it."""
+    if sla is None:
+        return None, None
+    breach = min((at for at in (sla.breach_at, sla.relative_breach_at) if at is not None), default=None)
+    if sla.outcome is not None:
+        return sla.outcome, breach
+    if any(kind in sla.fired for kind in ("breach", "relative-breach")):
+        return "breached", breach
+    if sla.fired:
+        return "warned", breach
+    return ("due" if breach is not None else None), breach
+
+
+# ------------------------------------------------------------------------------------------------------ printing
+
+
+def _lines(rows: list[StatusRow], at: datetime) -> "list[Text]":
+    if not rows:
+        from rich.text import Text
+
+        return [Text("no pipelines: `interlock apply PATH` adds some")]
+    cells = [["pipeline", "schedule", "latest", "run", "since", "next start", "sla"]]
+    cells += [_cells(row, at) for row in rows]
+    return columns(cells, ["bold", *(_style(row) for row in rows)])
+
+
+def _cells(row: StatusRow, at: datetime) -> list[str]:
+    if not row.valid:
+        return [row.pipeline, row.schedule, "-", "invalid", "-", "-", one_line(row.message)]
+    word = "-" if row.run is None else row.run
+    if row.attempt is not None and row.attempt > 1:
+        word += f" (attempt {row.attempt})"
+    start = moment(row.next_start) if row.next_start else _cut(row.opens) or "-"
+    return [row.pipeline, row.schedule, row.date or "-", word, away(row.since, at), start, _sla_cell(row, at)]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_CAUSE else f"{text[: _LONGEST_CAUSE - 1]}…"
+
+
+def _sla_cell(row: StatusRow, at: datetime) -> str:
+    match row.sla:
+        case None:
+            return "-"
+        case "due" | "warned":
+            return f"{row.sla}, breach {away(row.sla_at, at)}"
+        case "breached":
+            return f"breached {away(row.sla_at, at)}"
+        case _:
+            return row.sla
+
+
+def _style(row: StatusRow) -> str:
+    if not row.valid or row.sla == "breached":
+        return "red"
+    return WORD_STYLES.get(row.run or "", "")
+
+
+def _closely(console: "Console", backend: Backend, pipeline: str) -> None:
+    """The rules of the current run of each schedule, and the latest events."""
+    for schedule in backend.pipeline(pipeline).schedules:
+        console.print()
+        try:
+            print_rules(console, backend.readiness(pipeline, schedule=schedule))
+        except InterlockError as error:
+            console.print(one_line(str(error)), style="red")
+    console.print()
+    print_events(console, backend.events(pipeline=pipeline, limit=_EVENTS))
+    console.print(f"`interlock why {pipeline}` explains it")
+
+
+def _watch(table: _Table) -> None:
+    from rich.console import Group
+    from rich.live import Live
+
+    from interlock.embedded.clock import pause
+
+    console = plain_console()
+    if not console.is_terminal:
+        raise typer.BadParameter("--watch needs a terminal: `interlock events --follow` goes into a pipe")
+    try:
+        with Live(console=console, auto_refresh=False) as live:
+            while True:
+                at = now()
+                live.update(Group(*_lines(table.rows(at), at), f"{moment(at)}  Ctrl-C ends"), refresh=True)
+                pause(_REFRESH_SECONDS)
+    except KeyboardInterrupt:
+        # How watching is ended.
+        return

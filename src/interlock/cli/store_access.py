@@ -1,0 +1,200 @@
+"""Which store or server a command means, and opening it. Reading never creates a store.
+
+The first that says something decides: `--store` / `--url`, then INTERLOCK_STORE / INTERLOCK_URL, then an
+`interlock.toml` in this folder or one above it, then `sqlite:///interlock.db`. A store that a server of this machine
+has open (its discovery file lies beside the store) is written through that server, and read directly.
+"""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+import typer
+
+from interlock.model.errors import InterlockError, StoreError, UnavailableError
+
+if TYPE_CHECKING:
+    import httpx
+
+    from interlock.control.context import Control
+    from interlock.ports.clock import Clock
+    from interlock.ports.store import Store
+
+DEFAULT_NAME: Final = "interlock.db"
+TOML: Final = "interlock.toml"
+_SQLITE: Final = "sqlite:///"
+_SECONDS: Final = 30.0
+
+StoreOption = Annotated[
+    str | None, typer.Option("--store", metavar="ADDRESS", help="For example sqlite:///interlock.db.")
+]
+UrlOption = Annotated[str | None, typer.Option("--url", metavar="URL", help="A running server, http://...")]
+
+
+class Target(msgspec.Struct, frozen=True):
+    """Where a command reads or writes: a server, the file of a store, or a store and the server that has it open.
+
+    `origin` says who said so. With both, the store is read and the server is written to.
+    """
+
+    origin: str
+    url: str | None = None
+    path: Path | None = None
+
+    def __str__(self) -> str:
+        return self.url or f"{_SQLITE}{self.path}"
+
+
+class Reader(msgspec.Struct, frozen=True):
+    """A store opened for reading, and the clock it is read by."""
+
+    store: "Store"
+    clock: "Clock"
+
+
+# ------------------------------------------------------------------------------------------------------ choosing
+
+
+def find_target(
+    store: str | None = None,
+    url: str | None = None,
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Target:
+    """The store or server that is meant."""
+    folder = folder or Path.cwd()
+    environment = os.environ if environment is None else environment
+    if store and url:
+        raise typer.BadParameter("give --store or --url, not both")
+    return (
+        _target(store, url, folder, "the command line")
+        or _target(environment.get("INTERLOCK_STORE"), environment.get("INTERLOCK_URL"), folder, "the environment")
+        or _of_toml(folder)
+        or Target("default", path=folder / DEFAULT_NAME)
+    )
+
+
+def _target(store: str | None, url: str | None, folder: Path, origin: str) -> Target | None:
+    if url:
+        if not url.startswith(("http://", "https://")):
+            raise typer.BadParameter(f"{origin}: {url!r} is not a server: write http://host:port")
+        return Target(origin, url=url.rstrip("/"))
+    return Target(origin, path=_path_of(store, folder, origin)) if store else None
+
+
+def _path_of(store: str, folder: Path, origin: str) -> Path:
+    """`sqlite:///interlock.db` is relative to the folder, `sqlite:////var/lib/interlock.db` is not."""
+    if store.startswith("aws://"):
+        raise typer.BadParameter(f"{origin}: this command can not open {store}: give a sqlite:/// store, or --url")
+    if not store.startswith(_SQLITE) or store == _SQLITE:
+        raise typer.BadParameter(f"{origin}: {store!r} is not a store: write sqlite:///interlock.db")
+    return folder / store[len(_SQLITE) :]
+
+
+def find_toml(folder: Path) -> Path | None:
+    """The nearest `interlock.toml`, from a folder upwards."""
+    here = folder.absolute()
+    return next((one / TOML for one in (here, *here.parents) if (one / TOML).is_file()), None)
+
+
+def _of_toml(folder: Path) -> Target | None:
+    file = find_toml(folder)
+    if file is None:
+        return None
+    try:
+        settings = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InterlockError(f"{file}: can not be read: {error}") from error
+    values = {name: settings.get(name) for name in ("store", "url")}
+    for name, value in values.items():
+        if value is not None and not isinstance(value, str):
+            raise InterlockError(f"{file}: {name} is {value!r}: write it as text in quotes")
+    return _target(values["store"], values["url"], file.parent, str(file))
+
+
+def through_server(target: Target) -> Target:
+    """For writing: with the server that has this very store open, if one runs."""
+    from interlock.embedded.discovery import find_server
+
+    if target.path is None or target.url is not None:
+        return target
+    found = find_server(target.path)
+    return target if found is None else Target(target.origin, url=found.url, path=target.path)
+
+
+# ------------------------------------------------------------------------------------------------------- opening
+
+
+def exists(target: Target) -> bool:
+    """Is there anything to read? A server counts as there."""
+    return target.url is not None or (target.path is not None and target.path.exists())
+
+
+@contextmanager
+def reading(target: Target) -> Iterator[Reader]:
+    """A store for reading; one that does not exist is an error and stays that way."""
+    from interlock.embedded.clock import SystemClock
+    from interlock.embedded.database import Database
+    from interlock.embedded.store import SqliteStore
+
+    clock = SystemClock()
+    with Database.open(_file(target), clock=clock, create=False, read_only=True) as database:
+        yield Reader(SqliteStore(database, clock), clock)
+
+
+@contextmanager
+def writing(target: Target) -> Iterator["Control"]:
+    """A store for writing, created when there is none."""
+    from uuid import uuid4
+
+    from interlock.embedded.clock import SystemClock
+    from interlock.embedded.database import Database
+    from interlock.embedded.engine import Engine
+
+    clock = SystemClock()
+    with Database.open(_file(target), clock=clock, inline=True) as database:
+        yield Engine(database, clock, {}, new_id=lambda: uuid4().hex[:12]).control
+
+
+def _file(target: Target) -> Path:
+    if target.path is None:
+        raise StoreError(f"{target} ({target.origin}) is a server, not a store")
+    return target.path
+
+
+# ---------------------------------------------------------------------------------------------------- the server
+
+
+@contextmanager
+def server(target: Target) -> Iterator["httpx.Client"]:
+    """A client of the server's API, with the token of INTERLOCK_TOKEN; what goes wrong on the way is told in words."""
+    import httpx
+
+    token = os.environ.get("INTERLOCK_TOKEN", "")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    try:
+        with httpx.Client(base_url=f"{target.url}/api/v1/", headers=headers, timeout=_SECONDS) as client:
+            yield client
+    except httpx.TransportError as error:
+        cause = str(error) or type(error).__name__
+        raise UnavailableError(
+            f"{target.url} ({target.origin}) does not answer: {cause}; is the server running?"
+        ) from error
+
+
+def answer_of(response: "httpx.Response") -> dict[str, Any]:
+    """The JSON object of an answer; a problem document becomes an error with its words."""
+    body: Any = None
+    with suppress(msgspec.DecodeError):
+        body = msgspec.json.decode(response.content) if response.content else {}
+    if response.is_success:
+        return body if isinstance(body, dict) else {}
+    told = body if isinstance(body, dict) else {}
+    what = told.get("detail") or told.get("title") or response.reason_phrase
+    request = f"{response.request.method} {response.request.url.path}"
+    raise InterlockError(f"the server answered {response.status_code} to {request}: {what}")

@@ -1,0 +1,264 @@
+"""A store's file as a backend: the same answers as a server's, from the same control functions, without a server.
+
+What is written is acted upon by whichever controller runs on the store, now or later.
+"""
+
+import getpass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+import msgspec
+
+from interlock.client import answers
+from interlock.control import catalog, event_views, records, reruns, run_views, views, writing
+from interlock.control.context import Control
+from interlock.control.event_views import Wanted
+from interlock.embedded.clock import SystemClock
+from interlock.embedded.database import Database
+from interlock.embedded.dead_letters import DeadLetters
+from interlock.embedded.engine import Engine
+from interlock.embedded.store import SqliteStore
+from interlock.model import keys
+from interlock.model.config import Calendar
+from interlock.model.errors import InvalidValueError
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey
+from interlock.model.periods import parse_period
+from interlock.model.run import FailureCategory, JobEvent, RerunRequest
+from interlock.model.times import parse_instant
+
+T = TypeVar("T")
+
+_PAGE: Final = 1000
+_ALL: Final = 1_000_000_000
+_DECISION_SECONDS: Final = 2.0
+# How far back is looked again for events that were committed late: longer than any commit takes.
+_OVERLAP: Final = timedelta(seconds=5)
+_WAIT_SECONDS: Final = 0.5
+
+
+@contextmanager
+def opened(path: Path, *, writing: bool) -> "Iterator[StoreBackend]":
+    """The store of that file; one that does not exist is an error, and stays that way."""
+    clock = SystemClock()
+    with Database.open(path, clock=clock, create=False, read_only=not writing, inline=writing) as database:
+        yield StoreBackend(database, clock)
+
+
+class StoreBackend:
+    """Answers from the file of a store."""
+
+    def __init__(self, database: Database, clock: SystemClock) -> None:
+        self.database = database
+        self.clock = clock
+        self.store = SqliteStore(database, clock)
+
+    @cached_property
+    def _engine(self) -> Engine:
+        return Engine(self.database, self.clock, {}, new_id=lambda: uuid4().hex[:12])
+
+    @property
+    def _control(self) -> Control:
+        return self._engine.control
+
+    # ------------------------------------------------------------------------------------------------ sensors
+
+    def write_sensor(
+        self, pipeline: str, key: str, data: Mapping[str, Any], *, ttl: int | None = None
+    ) -> answers.Written:
+        """Write an observation; durable when this returns."""
+        written = writing.write_sensor(self._control, pipeline, key, dict(data), ttl=ttl, by=_who())
+        return _answer(written, answers.Written)
+
+    def read_sensor(self, pipeline: str, key: str) -> answers.Sensor:
+        """The latest observation of a key."""
+        found = views.sensor(self.store, pipeline, key)
+        if found is None:
+            raise InvalidValueError(
+                f"pipeline {pipeline!r} has no sensor {key!r}: it was never written, or has expired"
+            )
+        return _answer(found, answers.Sensor)
+
+    def read_sensors(self, pipeline: str, *, limit: int | None = None) -> list[answers.Sensor]:
+        """The sensors of a pipeline, by key."""
+        page = views.sensors(self.store, pipeline, self.clock.now(), limit=limit or _ALL)
+        return [_answer(one, answers.Sensor) for one in page.items]
+
+    # ---------------------------------------------------------------------------------------------- pipelines
+
+    def pipelines(self, *, limit: int | None = None) -> list[answers.Pipeline]:
+        """Every pipeline, by id, with its latest run."""
+        return [_answer(one, answers.Pipeline) for one in views.pipelines(self.store, limit=limit or _ALL).items]
+
+    def pipeline(self, pipeline: str) -> answers.PipelineDetail:
+        """One pipeline, with its document."""
+        return _answer(views.pipeline(self.store, pipeline), answers.PipelineDetail)
+
+    def readiness(self, pipeline: str, date: str | None = None, *, schedule: str | None = None) -> answers.Readiness:
+        """The rules as they stand for a run."""
+        found = views.readiness_of(self.store, pipeline, self.clock.now(), date=date, schedule=schedule)
+        return _answer(found, answers.Readiness)
+
+    def calendars(self) -> dict[str, Calendar]:
+        """Every named calendar."""
+        return catalog.calendars(self.store)
+
+    # --------------------------------------------------------------------------------------------------- runs
+
+    def runs(self, pipeline: str, *, schedule: str | None = None, limit: int | None = 50) -> list[answers.Run]:
+        """The runs of a pipeline, the latest date first."""
+        page = run_views.runs(self.store, pipeline, schedule=schedule, limit=limit or _ALL)
+        if not page.items:
+            views.known(self.store, pipeline)
+        return [_answer(one, answers.Run) for one in page.items]
+
+    def run(self, pipeline: str, date: str, *, schedule: str | None = None) -> answers.RunDetail:
+        """One run with everything that hangs on it."""
+        key = self._key(pipeline, date, schedule)
+        found = run_views.run(self.store, key, self.clock.now())
+        if found is None:
+            raise InvalidValueError(f"{key} has never run: `interlock why {pipeline} --date {key.date}` says why")
+        return _answer(found, answers.RunDetail)
+
+    def rerun(
+        self, pipeline: str, date: str, *, schedule: str | None = None, reason: str = "", force: bool = False
+    ) -> answers.Rerun:
+        """Ask for another attempt of a run; decided by the controller that runs on the store, if one does."""
+        key = self._key(pipeline, date, schedule)
+        asked = reruns.request(self._control, key, reason=reason, force=force, requested_by=_who())
+        decision, because = self._decision(asked)
+        return answers.Rerun(
+            id=asked.id, pipeline=pipeline, schedule=key.schedule, date=key.date, decision=decision, reason=because
+        )
+
+    def _decision(self, asked: RerunRequest) -> tuple[str, str]:
+        """What a controller made of it within a moment; without one nobody will."""
+        from interlock.embedded.discovery import find_server
+
+        where = records.control_key(asked.key.pk, keys.rerun_request_sk(asked.key, asked.id))
+        served = self.database.path is not None and find_server(self.database.path) is not None
+        for _ in range(int(_DECISION_SECONDS / 0.1) if served else 0):
+            item = self.store.get(where) or {}
+            if item.get("decision") is not None:
+                return str(item["decision"]), str(item.get("decidedBecause", ""))
+            self.database.wait_for_change(self.database.head(), 0.1)
+        return "pending", ""
+
+    def report_job(
+        self,
+        pipeline: str,
+        date: str,
+        result: str,
+        *,
+        schedule: str | None = None,
+        attempt: int | None = None,
+        run_id: str = "",
+        category: str | None = None,
+        error: str = "",
+    ) -> answers.JobRecord:
+        """Report how a job ended."""
+        record = writing.report_job(
+            self._control,
+            self._key(pipeline, date, schedule),
+            JobEvent(result),
+            attempt=attempt,
+            run_id=run_id,
+            category=None if category is None else FailureCategory(category),
+            error=error,
+            by=_who(),
+        )
+        return _answer(record, answers.JobRecord)
+
+    def _key(self, pipeline: str, date: str, schedule: str | None) -> RunKey:
+        chosen = views.choose_schedule(views.valid(self.store, pipeline), schedule)
+        return RunKey(pipeline, chosen.schedule_id, str(parse_period(date)))
+
+    # ----------------------------------------------------------------------------------------------- operating
+
+    def events(
+        self,
+        *,
+        follow: bool = False,
+        pipeline: str | None = None,
+        type: str | Sequence[str] | None = None,
+        since: datetime | str | None = None,
+        limit: int | None = 100,
+    ) -> Iterator[answers.Event]:
+        """The latest events, oldest first; with `follow` those to come."""
+        wanted = Wanted(pipeline=pipeline, types=_types(type), since=_instant(since))
+        if follow:
+            return self._follow(wanted)
+        page = event_views.page(self.store, wanted, self.clock.now(), limit=limit or _ALL)
+        return iter([_answer(one, answers.Event) for one in reversed(page.items)])
+
+    def _follow(self, wanted: Wanted) -> Iterator[answers.Event]:
+        """Looks again whenever something was committed; what was given is remembered, and not given twice."""
+        begin = wanted.since or self.clock.now()
+        given: dict[str, datetime] = {}
+        while True:
+            head = self.database.head()
+            now = self.clock.now()
+            for event in self._since(wanted, begin):
+                if event.id not in given:
+                    given[event.id] = event.timestamp
+                    yield event
+            # What is older than the overlap can not come any more.
+            begin = max(begin, now - _OVERLAP)
+            given = {id_: at for id_, at in given.items() if at >= begin}
+            while self.database.wait_for_change(head, _WAIT_SECONDS) <= head:
+                pass
+
+    def _since(self, wanted: Wanted, begin: datetime) -> Iterator[answers.Event]:
+        asked = msgspec.structs.replace(wanted, since=begin, newest_first=False)
+        cursor: str | None = None
+        while True:
+            page = event_views.page(self.store, asked, self.clock.now(), cursor=cursor, limit=_PAGE)
+            yield from (_answer(one, answers.Event) for one in page.items)
+            cursor = page.next
+            if cursor is None:
+                return
+
+    def run_watchdog(self) -> answers.WatchdogPass:
+        """One pass of the watchdog, now."""
+        return answers.WatchdogPass(failed_checks=self._engine.watch())
+
+    def dead_letters(self, *, limit: int | None = 100) -> list[answers.DeadLetter]:
+        """What was given up on, in the order it came."""
+        found = DeadLetters(self.database).list(limit or _ALL)
+        return [_answer(one, answers.DeadLetter) for one in found]
+
+    def redrive(self, ids: Sequence[int] | None = None) -> int:
+        """Have these dead letters (None: all) done again; how many there were."""
+        return DeadLetters(self.database).redrive(ids)
+
+
+def _answer(value: msgspec.Struct, type_: type[T]) -> T:
+    """The very value a program would get over HTTP: the views and the SDK's answers say the same."""
+    return msgspec.json.decode(msgspec.json.encode(value), type=type_)
+
+
+def _types(given: str | Sequence[str] | None) -> tuple[EventType, ...]:
+    names = () if given is None else (given,) if isinstance(given, str) else given
+    return tuple(EventType(name) for name in names)
+
+
+def _instant(given: datetime | str | None) -> datetime | None:
+    if given is None or isinstance(given, datetime):
+        return given
+    found = parse_instant(given)
+    if found is None:
+        raise InvalidValueError(f"{given!r} is not a time: write 2026-03-03T10:00:00Z")
+    return found
+
+
+def _who() -> str:
+    """Who acts: manual actions carry it."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "cli"

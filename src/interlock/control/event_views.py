@@ -1,0 +1,244 @@
+"""Events for readers: pages of one pipeline or of all, by type and time, either way round.
+
+The store keeps events by pipeline and by (type, time). A page over all pipelines is therefore merged from one short
+read per type. Events of one millisecond lie in the order of their types; readers get them in the order they happened.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from interlock.control import records
+from interlock.model import keys
+from interlock.model.errors import InvalidValueError
+from interlock.model.events import EVENT_TTL_DAYS, Event, EventType, Severity
+from interlock.model.keys import Table
+from interlock.model.run import Run
+from interlock.model.times import epoch_millis
+from interlock.ports.store import Record, Store
+
+_SCAN: Final = 500
+_MOST_OF_A_RUN: Final = 20_000
+_AFTERWARDS: Final = timedelta(days=7)
+_BEFORE: Final = timedelta(days=2)
+# The first look back for the newest events of all pipelines, in milliseconds; each further one is four times as long.
+_WINDOW: Final = 60_000
+_MARGIN: Final = timedelta(minutes=5)
+_EARLIEST: Final = 0
+_FAR: Final = 10**13 - 1
+
+
+class EventView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """An event. `id` is its place in the events table, and a cursor to page on from."""
+
+    id: str
+    type: EventType
+    severity: Severity
+    pipeline_id: str
+    schedule_id: str
+    date: str
+    message: str
+    timestamp: datetime
+    detail: dict[str, Any] = {}
+
+
+class EventPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some events; `next` is the cursor of the following page, null when there are no more (yet)."""
+
+    items: list[EventView]
+    next: str | None = None
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """Which events. `since` counts, `until` does not; `newest_first` is the order."""
+
+    pipeline: str | None = None
+    types: tuple[EventType, ...] = ()
+    since: datetime | None = None
+    until: datetime | None = None
+    newest_first: bool = True
+
+
+def view(pk: str, sk: str, event: Event) -> EventView:
+    """An event with its place."""
+    return EventView(
+        id=f"{sk}~{keys.pipeline_of(pk)}",
+        type=event.type,
+        severity=event.severity,
+        pipeline_id=event.pipeline_id,
+        schedule_id=event.schedule_id,
+        date=event.date,
+        message=event.message,
+        timestamp=event.timestamp,
+        detail=event.detail,
+    )
+
+
+def page(store: Store, wanted: Wanted, now: datetime, *, cursor: str | None = None, limit: int = 100) -> EventPage:
+    """A page of events; `cursor` is the `next` of the page before, or the `id` of any event."""
+    begin = None if cursor is None else _place(cursor)
+    # A little beyond: events made while this is read, and a clock that disagrees.
+    wanted = replace(wanted, until=wanted.until or now + _MARGIN)
+    if wanted.pipeline is not None:
+        rows = _of_pipeline(store, wanted.pipeline, wanted, begin, limit + 1)
+    elif wanted.newest_first:
+        rows = _newest(store, wanted, begin, limit + 1)
+    else:
+        rows = _oldest(store, wanted, begin, limit + 1)
+    shown = rows[:limit]
+    more = _cursor(shown[-1]) if shown and len(rows) > limit else None
+    return EventPage(items=in_order([_view(row) for row in shown], newest_first=wanted.newest_first), next=more)
+
+
+def in_order(events: Sequence[EventView], *, newest_first: bool = False) -> list[EventView]:
+    """Events of one millisecond in the order they were made, whatever their types."""
+    return sorted(events, key=_made, reverse=newest_first)
+
+
+def _made(event: EventView) -> tuple[str, str]:
+    millis, _, rest = event.id.partition("#")
+    return millis, rest.partition("~")[0].rpartition("#")[2]
+
+
+def of_run(store: Store, run: Run) -> list[EventView]:
+    """Everything that was told of a run, in order."""
+    begin = epoch_millis(run.first_opened_at - _BEFORE)
+    end = epoch_millis(run.updated_at + _AFTERWARDS)
+    after, found = _before_millis(begin), []
+    for _ in range(_MOST_OF_A_RUN // _SCAN):
+        rows = store.query(Table.EVENTS, run.key.pk, after=after, limit=_SCAN)
+        found += [
+            _view(row)
+            for row in rows
+            if _is_event(row) and row.item.get("date") == run.date and row.item.get("scheduleId") == run.schedule
+        ]
+        if len(rows) < _SCAN or _millis(rows[-1]) > end:
+            break
+        after = rows[-1].key.sk
+    return in_order(found)
+
+
+# ----------------------------------------------------------------------------------------------- where events are
+
+
+class _Place(msgspec.Struct, frozen=True, order=True):
+    """The order of events over all pipelines: that of the store's index."""
+
+    millis: int
+    sk: str
+    pk: str
+
+
+def _place(cursor: str) -> _Place:
+    sk, mark, pipeline = cursor.partition("~")
+    digits = sk.partition("#")[0]
+    if not mark or not (digits.isascii() and digits.isdigit()) or len(digits) > 13 or len(cursor) > 1000:
+        raise InvalidValueError(f"{cursor[:80]!r} is not a cursor: take the `next` of a page, or the `id` of an event")
+    return _Place(int(digits), sk, keys.pipeline_pk(pipeline))
+
+
+def _place_of(row: Record) -> _Place:
+    return _Place(_millis(row), row.key.sk, row.key.pk)
+
+
+def _cursor(row: Record) -> str:
+    return f"{row.key.sk}~{keys.pipeline_of(row.key.pk)}"
+
+
+def _view(row: Record) -> EventView:
+    return view(row.key.pk, row.key.sk, records.convert(row.item, Event, row.key))
+
+
+def _is_event(row: Record) -> bool:
+    return row.key.sk[:1].isdigit()
+
+
+def _millis(row: Record) -> int:
+    digits = row.key.sk.partition("#")[0]
+    return int(digits) if digits.isascii() and digits.isdigit() else _FAR
+
+
+def _before_millis(millis: int) -> str:
+    """A sort key behind every event before that millisecond, and before every other."""
+    return f"{max(millis, 0):013d}"
+
+
+def _bounds(wanted: Wanted) -> tuple[int, int]:
+    """since <= millis < until."""
+    since = _EARLIEST if wanted.since is None else epoch_millis(wanted.since)
+    until = _FAR if wanted.until is None else epoch_millis(wanted.until)
+    return min(max(since, _EARLIEST), _FAR), min(max(until, _EARLIEST), _FAR)
+
+
+def _of_pipeline(store: Store, pipeline: str, wanted: Wanted, begin: _Place | None, limit: int) -> list[Record]:
+    since, until = _bounds(wanted)
+    reverse = wanted.newest_first
+    start = _before_millis(until if reverse else since)
+    if begin is not None:
+        start = min(start, begin.sk) if reverse else max(start, begin.sk)
+    found: list[Record] = []
+    while len(found) < limit:
+        rows = store.query(
+            Table.EVENTS, keys.pipeline_pk(pipeline), "", after=start, limit=max(_SCAN, limit), reverse=reverse
+        )
+        inside = [row for row in rows if _is_event(row) and since <= _millis(row) < until]
+        found += [row for row in inside if not wanted.types or row.item.get("type") in wanted.types]
+        if len(rows) < max(_SCAN, limit) or len(inside) < len(rows):
+            break
+        start = rows[-1].key.sk
+    return found[:limit]
+
+
+def _oldest(store: Store, wanted: Wanted, begin: _Place | None, limit: int) -> list[Record]:
+    since, until = _bounds(wanted)
+    if begin is not None:
+        since = max(since, begin.millis)
+    found: list[Record] = []
+    for type_ in wanted.types or tuple(EventType):
+        found += _of_type(store, type_, since, until, begin, limit)
+    return sorted(found, key=_place_of)[:limit]
+
+
+def _of_type(store: Store, type_: EventType, since: int, until: int, begin: _Place | None, limit: int) -> list[Record]:
+    """The first events of a type behind a place. Those of the place's own millisecond are read again and dropped."""
+    wanted = limit
+    while True:
+        rows = store.events_by_type(type_, since=since, until=until, limit=wanted)
+        behind = [row for row in rows if begin is None or _place_of(row) > begin]
+        if len(behind) >= limit or len(rows) < wanted:
+            return behind[:limit]
+        wanted *= 2
+
+
+def _newest(store: Store, wanted: Wanted, begin: _Place | None, limit: int) -> list[Record]:
+    """The store reads a type forwards only: look at windows of time, from the end, each longer than the last."""
+    since, until = _bounds(wanted)
+    if begin is not None:
+        until = min(until, begin.millis + 1)
+    # Nothing older is kept.
+    since = max(since, until - (EVENT_TTL_DAYS + 1) * 86_400_000)
+    found: list[Record] = []
+    width = _WINDOW
+    while len(found) < limit and until > since:
+        start = max(since, until - width)
+        rows = _window(store, wanted, start, until)
+        found += [row for row in rows if begin is None or _place_of(row) < begin]
+        until, width = start, width * 4
+    return sorted(found, key=_place_of, reverse=True)[:limit]
+
+
+def _window(store: Store, wanted: Wanted, since: int, until: int) -> list[Record]:
+    found: list[Record] = []
+    for type_ in wanted.types or tuple(EventType):
+        start, begin = since, None
+        while True:
+            rows = _of_type(store, type_, start, until, begin, _SCAN)
+            found += rows
+            if len(rows) < _SCAN:
+                break
+            begin = _place_of(rows[-1])
+            start = begin.millis
+    return found

@@ -1,0 +1,281 @@
+"""Gathers the facts for `why`: which run is meant, and everything the store knows of it. Reads only."""
+
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from interlock.control import catalog, opening, readiness, records, run_views, views
+from interlock.control.catalog import Stored
+from interlock.control.run_views import Attempt, RunDetail
+from interlock.decide import calendars, cron, plan, sensors, why
+from interlock.decide.watchdog import trigger_deadline
+from interlock.model import keys
+from interlock.model.config import PipelineConfig, Schedule, clock_time
+from interlock.model.errors import InvalidValueError, StoreError
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey, Table
+from interlock.model.periods import Period, day_period, parse_period
+from interlock.model.run import DryRun, FinalReason, JobEvent, JobRecord, Run, RunStatus, SlaState
+from interlock.model.times import local_time_on, parse_instant, to_local, zone
+from interlock.ports.store import Store
+
+_NOTEWORTHY: Final = frozenset(
+    {
+        EventType.RERUN_REJECTED,
+        EventType.LATE_DATA_ARRIVAL,
+        EventType.POST_RUN_DRIFT,
+        EventType.POST_RUN_FAILED,
+        EventType.POST_RUN_SENSOR_MISSING,
+        EventType.BASELINE_CAPTURE_FAILED,
+        EventType.TRIGGER_RECOVERED,
+        EventType.SCHEDULE_MISSED,
+        EventType.IRREGULAR_SCHEDULE_MISSED,
+    }
+)
+_MOST_TOLD: Final = 5
+_LOOK_BACK: Final = timedelta(days=3)
+_TICKS_BACK: Final = 100
+
+
+def explain(
+    store: Store, pipeline: str, now: datetime, *, date: str | None = None, schedule: str | None = None
+) -> why.Explanation:
+    """Why a pipeline ran or did not.
+
+    Without a date: its latest run or, if a later period is due and has no run, that one. An unknown pipeline, schedule
+    or date is an error that says so.
+    """
+    found = views.known(store, pipeline)
+    if found.config is None:
+        return why.explain_invalid(pipeline, found.errors, now)
+    key = _meant(store, found.config, now, date, schedule)
+    return why.explain(gather(store, found, key, now))
+
+
+# ---------------------------------------------------------------------------------------------- which run is meant
+
+
+def _meant(store: Store, config: PipelineConfig, now: datetime, date: str | None, schedule: str | None) -> RunKey:
+    wanted = [config.schedule_of(schedule)] if schedule else list(config.all_schedules)
+    if date is not None:
+        period = parse_period(date)
+        key = RunKey(config.id, wanted[0].schedule_id, str(period))
+        # Of several schedules the one that has a run of that date; they rarely share one.
+        slots = [RunKey(config.id, one.schedule_id, str(period)) for one in wanted]
+        return next((one for one in slots if records.get_run(store, one) is not None), key)
+    candidates = [(_current_period(store, config, one, now), one.schedule_id) for one in wanted]
+    period, schedule_id = max(candidates, key=lambda one: (one[0].at, one[1]))
+    return RunKey(config.id, schedule_id, str(period))
+
+
+def _current_period(store: Store, config: PipelineConfig, schedule: Schedule, now: datetime) -> Period:
+    """The latest run's period, or a later one that is due; without either, the one that comes next."""
+    latest = records.latest_run(store, config.id, schedule.schedule_id)
+    ran = parse_period(latest.date) if latest is not None else None
+    due = _due_period(store, config, schedule, now)
+    if due is not None and (ran is None or due.at > ran.at):
+        return due
+    if ran is not None:
+        return ran
+    upcoming = plan.next_start(schedule, catalog.calendars(store), now)
+    return upcoming[1] if upcoming is not None else day_period(to_local(now, zone(schedule.timezone)).date())
+
+
+def _due_period(store: Store, config: PipelineConfig, schedule: Schedule, now: datetime) -> Period | None:
+    """The latest period that should have a run by now."""
+    since = watched_since(store, config.id) or now
+    if schedule.cron is not None:
+        return _due_tick(schedule, catalog.calendars(store), since, now)
+    tz = zone(schedule.timezone)
+    today = to_local(now, tz).date()
+    days = [today - timedelta(days=back) for back in range(_LOOK_BACK.days + 1)]
+    due = [_marked(store, config, schedule)]
+    due += [day_period(day) for day in days if (at := _due_at(store, config, schedule, day)) and since <= at <= now]
+    return max((one for one in due if one is not None), key=lambda one: one.at, default=None)
+
+
+def _due_tick(schedule: Schedule, named: calendars.Calendars, since: datetime, now: datetime) -> Period | None:
+    """The period of the latest tick that opens a run; today's counts also if it is excluded, since people ask."""
+    today = to_local(now, zone(schedule.timezone)).date()
+    before = now
+    for _ in range(_TICKS_BACK):
+        tick = cron.previous_tick(schedule, before)
+        if tick is None or tick.at < since:
+            return None
+        day = tick.local.date()
+        if day == today or calendars.exclusion(schedule, named, day) is None:
+            return tick.period
+        before = tick.at - tick.at.resolution
+    return None
+
+
+def _marked(store: Store, config: PipelineConfig, schedule: Schedule) -> Period | None:
+    """The latest period that an upstream has completed: the cascade is at least half way there."""
+    if not config.after or schedule is not config.all_schedules[0]:
+        return None
+    prefix = f"{keys.MARKER}{schedule.schedule_id}#"
+    found = store.query(Table.CONTROL, keys.pipeline_pk(config.id), prefix, reverse=True, limit=1)
+    if not found:
+        return None
+    period = parse_period(found[0].key.sk[len(prefix) :].split("#")[0])
+    return day_period(period.day) if any(one.require == "all-hours" for one in config.after) else period
+
+
+def _due_at(store: Store, config: PipelineConfig, schedule: Schedule, day: date) -> datetime | None:
+    """From when on a sensor-driven or dated day without a run is worth asking about."""
+    if calendars.withheld(schedule, catalog.calendars(store), day) is not None:
+        return None
+    period = day_period(day)
+    if schedule.include is not None:
+        return local_time_on(day, clock_time(schedule.time or "00:00"), zone(schedule.timezone))
+    deadline = trigger_deadline(schedule.trigger, schedule, period) if schedule.trigger is not None else None
+    state = _planned_sla(config, schedule, RunKey(config.id, schedule.schedule_id, str(period)), "", None)
+    instants = (deadline, state.warning_at, state.breach_at) if state is not None else (deadline,)
+    return min((one for one in instants if one is not None), default=None)
+
+
+def watched_since(store: Store, pipeline: str) -> datetime | None:
+    """The later of the controller's first start and the pipeline's first application: nothing is missed before."""
+    controller = store.get(records.control_key(keys.CONTROLLER, keys.CONTROLLER)) or {}
+    started = parse_instant(controller.get("firstStartedAt"))
+    found = catalog.stored(store, pipeline)
+    applied = found.first_applied_at if found is not None else None
+    return max((one for one in (started, applied) if one is not None), default=None)
+
+
+# ------------------------------------------------------------------------------------------------------- the facts
+
+
+def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts:
+    """Everything the store knows of a run, or of a run that does not exist."""
+    detail = run_views.run(store, key, now)
+    run = records.get_run(store, key) if detail is not None else None
+    config = _config_of(store, found, run)
+    schedule = config.schedule_of(key.schedule)
+    tick_at, day = _clock_of(schedule, key.period)
+    named = catalog.calendars(store)
+    rules, rules_at = _rules(store, config, key, run, detail, now)
+    state = records.get_sla(store, key)
+    if state is None and (run is not None or schedule.cron is None or tick_at is not None):
+        state = _planned_sla(config, schedule, key, found.version, tick_at)
+    upcoming = plan.next_start(schedule, named, now)
+    return why.Facts(
+        config=config,
+        schedule=schedule,
+        key=key,
+        now=now,
+        run=run,
+        attempts=tuple(_attempts(detail)) if detail is not None else (),
+        rules=tuple(rules),
+        rules_at=rules_at,
+        withheld=calendars.withheld(schedule, named, day) if run is None else None,
+        awaited_upstreams=_awaited(store, config, schedule, key) if run is None else (),
+        sla=state,
+        tick_at=tick_at,
+        watched_since=watched_since(store, key.pipeline),
+        next_start=(upcoming[0], str(upcoming[1])) if upcoming is not None else None,
+        told=tuple(_told(detail)) if detail is not None else (),
+        dry=records.get(store, records.run_record(key, keys.DRY_RUN), DryRun),
+        config_changed=run is not None and run.active and run.config_version != found.version,
+    )
+
+
+def _config_of(store: Store, found: Stored, run: Run | None) -> PipelineConfig:
+    """The config the attempt was opened with; the current one when there is none, or it is not kept any more."""
+    if found.config is None:
+        raise InvalidValueError(f"the config of {found.pipeline} is invalid: {'; '.join(found.errors)}")
+    if run is None:
+        return found.config
+    try:
+        return catalog.opened_with(store, run.pipeline, run.config_version)
+    except StoreError:
+        return found.config
+
+
+def _clock_of(schedule: Schedule, period: Period) -> tuple[datetime | None, date]:
+    """When the clock opens the run of a period, and the day the calendar is asked about."""
+    if schedule.cron is not None:
+        tick = cron.tick_of_period(schedule, period)
+        return (tick.at, tick.local.date()) if tick is not None else (None, period.day)
+    if schedule.include is not None and schedule.trigger is None:
+        at = clock_time(schedule.time or "00:00")
+        return local_time_on(period.day, at, zone(schedule.timezone)), period.day
+    return None, period.day
+
+
+def _awaited(store: Store, config: PipelineConfig, schedule: Schedule, key: RunKey) -> tuple[str, ...]:
+    if not config.after or schedule is not config.all_schedules[0]:
+        return ()
+    return readiness.awaited_upstreams(store, config, key)
+
+
+def _planned_sla(
+    config: PipelineConfig, schedule: Schedule, key: RunKey, version: str, tick_at: datetime | None
+) -> SlaState | None:
+    """What the SLA of a run without a stored state will be."""
+    if config.sla is None or config.dry_run:
+        return None
+    try:
+        return opening.sla_state(config, schedule, key, version, None, None, tick_at=tick_at)
+    except InvalidValueError:
+        return None  # a date at the end of the calendar
+
+
+def _rules(
+    store: Store, config: PipelineConfig, key: RunKey, run: Run | None, detail: RunDetail | None, now: datetime
+) -> tuple[list[why.RuleFact], datetime | None]:
+    """As they stand now while that matters; otherwise as they were when the attempt was decided."""
+    held = run is not None and run.final_reason is FinalReason.VALIDATION_EXHAUSTED
+    waiting = run is None or (run.status is RunStatus.PENDING and run.passed_at is None)
+    if not (waiting or held) and detail is not None and detail.rules:
+        at = detail.passed_at or detail.ended_at
+        return [why.RuleFact(result) for result in detail.rules], at
+    rules = config.validation.rules
+    verdict, observed = readiness.judge(store, config, key, now, rules, config.validation.trigger)
+    tz = zone(config.schedule_of(key.schedule).timezone)
+    received = [
+        sensors.select(rule.key, observed, key.period, tz, now, any_period=rule.period == "any").sensor
+        for rule in rules
+    ]
+    return [
+        why.RuleFact(result, one.received_at if one is not None else None)
+        for result, one in zip(verdict.results, received, strict=True)
+    ], None
+
+
+def _attempts(detail: RunDetail) -> Iterator[why.AttemptFact]:
+    for one in detail.attempts:
+        log = [record for record in detail.job_log if record.attempt == one.attempt]
+        yield why.AttemptFact(
+            number=one.attempt,
+            source=one.source.value if one.source is not None else "",
+            opened_at=one.opened_at,
+            opened_by=one.opened_by or one.reason,
+            requested_by=one.requested_by,
+            passed_at=one.passed_at,
+            triggered_at=one.triggered_at,
+            ended_at=one.ended_at,
+            job_id=one.job_id,
+            outcome=one.outcome,
+            error=_error(one, log),
+            refused=sum(record.event is JobEvent.INFRA_TRIGGER_FAILURE for record in log),
+        )
+
+
+def _error(attempt: Attempt, log: Sequence[JobRecord]) -> str:
+    """What the attempt's job said, and whose fault that is; empty for one that completed."""
+    if attempt.outcome == "completed":
+        return ""
+    # Our own record of a closed poll window says nothing that the outcome does not.
+    other = JobEvent.RERUN_REJECTED
+    said = [one for one in log if one.error and one.event is not other and one.reported_by != "interlock"]
+    if not said:
+        return ""
+    last = said[-1]
+    category = f" ({last.category})" if last.category is not None else ""
+    return f"{last.error}{category}"
+
+
+def _told(detail: RunDetail) -> Iterator[why.Told]:
+    worth = [one for one in detail.events if one.type in _NOTEWORTHY]
+    yield from (why.Told(one.timestamp, one.type.value, one.message) for one in worth[-_MOST_TOLD:])

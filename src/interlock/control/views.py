@@ -1,0 +1,261 @@
+"""The read model: what the API, the command line and the page show of pipelines, sensors and runs.
+
+Typed values over the store port, so that every reader shows the same thing whichever store it reads. Nothing is
+decided and nothing is written here. Lists are pages; a page's `next` is the cursor of the following one.
+Runs, events and statistics have modules of their own: `run_views`, `event_views`, `stats`.
+"""
+
+import difflib
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from interlock.control import catalog, readiness, records, run_views
+from interlock.control.catalog import Stored
+from interlock.control.run_views import RunSummary
+from interlock.decide import calendars, cron
+from interlock.decide.checks import RuleResult
+from interlock.decide.sensors import key_matches, period_of_write
+from interlock.model import keys
+from interlock.model.config import JobType, Mode, PipelineConfig, Schedule
+from interlock.model.errors import InvalidValueError, UnknownPipelineError
+from interlock.model.keys import RunKey, Table
+from interlock.model.periods import day_period, parse_period
+from interlock.model.times import to_local, zone
+from interlock.ports.store import Store
+
+HIDDEN: Final = "***"
+_SECRET_WORDS: Final = ("token", "secret", "password", "passwd", "apikey", "api_key", "authorization", "credential")
+
+
+class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    pass
+
+
+class PipelineSummary(_View, frozen=True, kw_only=True):
+    """A pipeline in one line. One that is not `valid` is not run; `errors` say why."""
+
+    id: str
+    owner: str
+    description: str
+    version: str
+    valid: bool
+    errors: list[str]
+    dry_run: bool
+    job_type: JobType | None
+    schedules: list[str]
+    after: list[str]
+    active_runs: int
+    latest: RunSummary | None = None
+
+
+class PipelinePage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some pipelines; `next` is the cursor of the following page, null on the last."""
+
+    items: list[PipelineSummary]
+    next: str | None = None
+
+
+class PipelineDetail(PipelineSummary, frozen=True, kw_only=True):
+    """A pipeline with the document it was read from; what looks like a secret in it is hidden."""
+
+    document: dict[str, Any]
+    reads: list[str]
+    first_applied_at: datetime | None = None
+
+
+class SensorView(_View, frozen=True, kw_only=True):
+    """The latest observation of a key. `period` is the one it names for itself; `read`: some rule reads it."""
+
+    pipeline: str
+    key: str
+    data: dict[str, Any]
+    received_at: datetime
+    period: str = ""
+    read: bool = True
+    ttl: int | None = None
+
+
+class SensorPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some sensors; `next` is the cursor of the following page, null on the last."""
+
+    items: list[SensorView]
+    next: str | None = None
+
+
+class ReadinessView(_View, frozen=True, kw_only=True):
+    """Would the rules let a run of that date start now, and what of each."""
+
+    pipeline: str
+    schedule: str
+    date: str
+    ready: bool
+    mode: Mode
+    summary: str
+    results: list[RuleResult]
+    evaluated_at: datetime
+    excluded: str | None = None
+    awaited_upstreams: list[str] = []
+    run: RunSummary | None = None
+
+
+# ---------------------------------------------------------------------------------------------------- pipelines
+
+
+def known(store: Store, pipeline: str) -> Stored:
+    """A stored pipeline, valid or not; an unknown name is an error with the nearest names."""
+    # A name that can not be one would only be refused by the store as an oversized key.
+    found = catalog.stored(store, pipeline) if pipeline and len(pipeline) <= 128 else None
+    if found is not None:
+        return found
+    near = difflib.get_close_matches(pipeline[:128], store.pipelines(), n=3)
+    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+    raise UnknownPipelineError(f"there is no pipeline {pipeline[:128]!r}{hint}")
+
+
+def valid(store: Store, pipeline: str) -> PipelineConfig:
+    """The config of a pipeline that must be a valid one."""
+    found = known(store, pipeline)
+    if found.config is None:
+        raise InvalidValueError(f"the config of {pipeline} is invalid and is not run: {'; '.join(found.errors)}")
+    return found.config
+
+
+def pipelines(store: Store, *, after: str | None = None, limit: int = 100) -> PipelinePage:
+    """Pipelines by id."""
+    ids = [one for one in store.pipelines() if after is None or one > after]
+    found = ((one, catalog.stored(store, one)) for one in ids[:limit])
+    items = [PipelineSummary(**_summary(store, stored)) for _, stored in found if stored is not None]
+    return PipelinePage(items=items, next=ids[limit - 1] if len(ids) > limit else None)
+
+
+def pipeline(store: Store, pipeline_id: str) -> PipelineDetail:
+    """One pipeline, with its document."""
+    found = known(store, pipeline_id)
+    return PipelineDetail(
+        **_summary(store, found),
+        document=without_secrets(found.document),
+        reads=reads_of(found.config) if found.config else [],
+        first_applied_at=found.first_applied_at,
+    )
+
+
+def _summary(store: Store, found: Stored) -> dict[str, Any]:
+    config = found.config
+    newest = next(iter(run_views.newest(store, found.pipeline, None, 1)), None)
+    return {
+        "id": found.pipeline,
+        "owner": config.pipeline.owner if config else "",
+        "description": config.pipeline.description if config else "",
+        "version": found.version,
+        "valid": config is not None,
+        "errors": list(found.errors),
+        "dry_run": config.dry_run if config else False,
+        "job_type": config.job.type if config and config.job else None,
+        "schedules": [one.schedule_id for one in config.all_schedules] if config else [],
+        "after": [one.pipeline for one in config.after] if config else [],
+        "active_runs": len(records.active_runs(store, found.pipeline)),
+        "latest": run_views.summary_of(newest) if newest else None,
+    }
+
+
+def reads_of(config: PipelineConfig) -> list[str]:
+    """Every sensor key that anything in a config reads."""
+    names = [rule.key for rule in config.validation.rules]
+    names += [schedule.trigger.key for schedule in config.all_schedules if schedule.trigger is not None]
+    names += readiness.post_run_names(config)
+    return list(dict.fromkeys(names))
+
+
+def without_secrets(value: Any, name: str = "") -> Any:
+    """A document for people's eyes: text under a name like `password` or `token` is hidden, templates are not."""
+    if isinstance(value, dict):
+        return {key: without_secrets(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [without_secrets(inner, name) for inner in value]
+    secret = any(word in name.lower().replace("-", "_") for word in _SECRET_WORDS)
+    if secret and isinstance(value, str | int | float) and not isinstance(value, bool) and "${" not in str(value):
+        return HIDDEN
+    return value
+
+
+# ------------------------------------------------------------------------------------------------------ sensors
+
+
+def sensors(store: Store, pipeline_id: str, now: datetime, *, after: str | None = None, limit: int = 100) -> SensorPage:
+    """The sensors of a pipeline by key; expired ones are absent."""
+    found = known(store, pipeline_id)
+    begin = None if after is None else keys.sensor_sk(after)
+    rows = store.query(Table.CONTROL, keys.pipeline_pk(pipeline_id), keys.SENSOR, after=begin, limit=limit + 1)
+    items = [_sensor_view(found, row.key.sk[len(keys.SENSOR) :], row.item) for row in rows[:limit]]
+    more = items[-1].key if items and len(rows) > limit else None
+    return SensorPage(items=[one for one in items if one.ttl is None or one.ttl > now.timestamp()], next=more)
+
+
+def sensor(store: Store, pipeline_id: str, key: str) -> SensorView | None:
+    """One sensor; None when it was never written or has expired."""
+    found = known(store, pipeline_id)
+    item = store.get(records.control_key(keys.pipeline_pk(pipeline_id), keys.sensor_sk(key)))
+    return None if item is None else _sensor_view(found, key, item)
+
+
+def _sensor_view(found: Stored, key: str, item: dict[str, Any]) -> SensorView:
+    observed = records.sensor_of(key, item)
+    own = period_of_write(key, observed.data).period
+    names = reads_of(found.config) if found.config else []
+    return SensorView(
+        pipeline=found.pipeline,
+        key=key,
+        data=observed.data,
+        received_at=observed.received_at,
+        period=str(own) if own else "",
+        read=any(key_matches(name, key) for name in names),
+        ttl=observed.ttl,
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- readiness
+
+
+def choose_schedule(config: PipelineConfig, schedule: str | None) -> Schedule:
+    """The named schedule; without a name the only one there is."""
+    if schedule:
+        return config.schedule_of(schedule)
+    if len(config.all_schedules) > 1:
+        names = ", ".join(one.schedule_id for one in config.all_schedules)
+        raise InvalidValueError(f"pipeline {config.id} has several schedules ({names}): name one")
+    return config.all_schedules[0]
+
+
+def current_date(store: Store, config: PipelineConfig, schedule: Schedule, now: datetime) -> str:
+    """The period people mean without naming one: the latest active run's, the last tick's, or today."""
+    active = [key.date for key in records.active_runs(store, config.id) if key.schedule == schedule.schedule_id]
+    if active:
+        return max(active)
+    tick = cron.previous_tick(schedule, now) if schedule.cron is not None else None
+    return str(tick.period if tick is not None else day_period(to_local(now, zone(schedule.timezone)).date()))
+
+
+def readiness_of(
+    store: Store, pipeline_id: str, now: datetime, *, date: str | None = None, schedule: str | None = None
+) -> ReadinessView:
+    """The rules as they stand for a run, whether it was opened or not."""
+    config = valid(store, pipeline_id)
+    chosen = choose_schedule(config, schedule)
+    key = RunKey(config.id, chosen.schedule_id, str(parse_period(date or current_date(store, config, chosen, now))))
+    verdict = readiness.readiness(store, config, key, now)
+    run_ = records.get_run(store, key)
+    return ReadinessView(
+        pipeline=key.pipeline,
+        schedule=key.schedule,
+        date=key.date,
+        ready=verdict.passed,
+        mode=config.validation.trigger,
+        summary=verdict.summary(),
+        results=list(verdict.results),
+        evaluated_at=now,
+        excluded=calendars.withheld(chosen, catalog.calendars(store), key.period.day),
+        awaited_upstreams=list(readiness.awaited_upstreams(store, config, key)),
+        run=run_views.summary_of(run_) if run_ else None,
+    )

@@ -1,0 +1,369 @@
+"""Why a run did or did not happen: facts in, an explanation for the person who was woken up out (SPEC 16, `why`).
+
+Pure, and made of plain values, so that the command line, the API and the page tell the same story. An explanation
+answers in this order: what is the matter, what opened it, may it run on that day, what do the rules say, what was
+tried, what comes next and when; and it ends with what to do.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from interlock.decide import why_words as words
+from interlock.decide.checks import RuleResult
+from interlock.decide.plan import opened_by
+from interlock.decide.retries import trigger_retry_delay
+from interlock.decide.sla import next_instants
+from interlock.decide.watchdog import trigger_deadline
+from interlock.decide.why_verdict import advice, state, verdict
+from interlock.model.config import Mode, PipelineConfig, Schedule
+from interlock.model.durations import format_duration
+from interlock.model.keys import RunKey
+from interlock.model.run import DryRun, FinalReason, Run, RunStatus, SlaKind, SlaOutcome, SlaState
+
+
+class Mark(StrEnum):
+    """What a line says at a glance."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    NONE = "none"
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One statement."""
+
+    text: str
+    mark: Mark = Mark.NONE
+
+
+class Section(msgspec.Struct, frozen=True):
+    """Statements about one question."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer. `state` is one of the five words people are shown, or what there is instead of a run."""
+
+    pipeline: str
+    schedule: str
+    date: str
+    at: datetime
+    timezone: str
+    state: str
+    verdict: str
+    sections: tuple[Section, ...]
+    advice: str
+
+
+class RuleFact(msgspec.Struct, frozen=True):
+    """What a rule came to, and when the observation it read was received."""
+
+    result: RuleResult
+    received_at: datetime | None = None
+
+
+class AttemptFact(msgspec.Struct, frozen=True, kw_only=True):
+    """One attempt, as far as is known of it. `refused`: how often the target refused to start its job."""
+
+    number: int
+    source: str = ""
+    opened_at: datetime | None = None
+    opened_by: str = ""
+    requested_by: str = ""
+    passed_at: datetime | None = None
+    triggered_at: datetime | None = None
+    ended_at: datetime | None = None
+    job_id: str = ""
+    outcome: str = ""
+    error: str = ""
+    refused: int = 0
+
+
+class Told(msgspec.Struct, frozen=True):
+    """Something else that happened to the run and is worth knowing."""
+
+    at: datetime
+    type: str
+    message: str
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything an explanation is made from.
+
+    `tick_at`: when the clock opens, or should have opened, this very run. `rules_at`: when the rules came to this;
+    None means as they stand now. `sla` is the stored state, or what it will be. `next_start`: the schedule's next one.
+    """
+
+    config: PipelineConfig
+    schedule: Schedule
+    key: RunKey
+    now: datetime
+    run: Run | None = None
+    attempts: tuple[AttemptFact, ...] = ()
+    rules: tuple[RuleFact, ...] = ()
+    rules_at: datetime | None = None
+    withheld: str | None = None
+    awaited_upstreams: tuple[str, ...] = ()
+    sla: SlaState | None = None
+    tick_at: datetime | None = None
+    watched_since: datetime | None = None
+    next_start: tuple[datetime, str] | None = None
+    told: tuple[Told, ...] = ()
+    dry: DryRun | None = None
+    config_changed: bool = False
+    reopen_for: timedelta = timedelta(hours=24)
+
+    @property
+    def failing(self) -> tuple[RuleFact, ...]:
+        """The rules that do not pass."""
+        return tuple(one for one in self.rules if not one.result.passed)
+
+    @property
+    def rules_pass(self) -> bool:
+        """What the rules come to together."""
+        passed = [one.result.passed for one in self.rules]
+        return any(passed) if self.config.validation.trigger is Mode.ANY else all(passed)
+
+    def at(self, instant: datetime) -> str:
+        """An instant as it is read at the schedule's place: `08:30 EST`, with its date when that is not today's."""
+        return words.clock(instant, self.schedule.timezone, self.now)
+
+    def when(self, instant: datetime) -> str:
+        """An instant with how far away it is: `08:30 EST (in 12m)`."""
+        return f"{self.at(instant)} ({words.distance(instant, self.now)})"
+
+
+def explain(facts: Facts) -> Explanation:
+    """The whole answer."""
+    sections = (
+        Section("Opened", tuple(_opened(facts))),
+        Section("Calendar", tuple(_calendar(facts))),
+        Section(_rules_title(facts), tuple(_rules(facts))),
+        Section("Attempts", tuple(_attempts(facts))),
+        Section("Also", tuple(Line(f"{facts.at(one.at)} {one.type}: {one.message}") for one in facts.told)),
+        Section("SLA", tuple(_sla(facts))),
+        Section("Next", tuple(_next(facts))),
+    )
+    return Explanation(
+        pipeline=facts.key.pipeline,
+        schedule=facts.key.schedule,
+        date=facts.key.date,
+        at=facts.now,
+        timezone=facts.schedule.timezone,
+        state=state(facts),
+        verdict=verdict(facts),
+        sections=tuple(one for one in sections if one.lines),
+        advice=advice(facts),
+    )
+
+
+def explain_invalid(pipeline: str, errors: tuple[str, ...], now: datetime) -> Explanation:
+    """The answer for a pipeline whose stored config is invalid: it is not run, whatever the date."""
+    return Explanation(
+        pipeline=pipeline,
+        schedule="",
+        date="",
+        at=now,
+        timezone="UTC",
+        state="invalid",
+        verdict=f"{pipeline} is not run: its stored config is invalid",
+        sections=(Section("Errors", tuple(Line(error, Mark.FAIL) for error in errors)),),
+        advice="Correct the config, check it with `interlock validate`, and apply it again.",
+    )
+
+
+# -------------------------------------------------------------------------------------------------- what opened it
+
+
+def _opened(facts: Facts) -> Iterator[Line]:
+    run = facts.run
+    if facts.dry is not None:
+        yield Line(f"{facts.when(facts.dry.opened_at)} by a write of its trigger sensor, for observation only")
+        return
+    if run is None:
+        yield Line(f"nothing has opened it; what opens it: {opened_by(facts.config, facts.schedule)}")
+        if facts.tick_at is not None and facts.withheld is None:
+            past = facts.tick_at <= facts.now
+            yield Line(f"its time {'was' if past else 'is'} {facts.when(facts.tick_at)}")
+        yield from (Line(f"waits for {one}", Mark.FAIL) for one in facts.awaited_upstreams)
+        return
+    first = next((one.opened_by for one in facts.attempts if one.number == 1), "") or run.opened_by
+    yield Line(f"{facts.when(run.first_opened_at)} by {first or run.source.value}")
+    if facts.config_changed:
+        yield Line("the config has changed since: this attempt keeps the one it was opened with")
+
+
+def _calendar(facts: Facts) -> Iterator[Line]:
+    if facts.withheld is not None:
+        yield Line(facts.withheld, Mark.FAIL)
+        return
+    schedule = facts.schedule
+    if schedule.include is not None:
+        yield Line(f"{facts.key.period.day} is an inclusion date", Mark.PASS)
+    elif schedule.exclude is not None:
+        yield Line(f"{facts.key.period.day} is not excluded", Mark.PASS)
+
+
+# ----------------------------------------------------------------------------------------------------------- rules
+
+
+def _rules_title(facts: Facts) -> str:
+    mode = ", one is enough" if facts.config.validation.trigger is Mode.ANY else ""
+    when = f"as they were at {facts.at(facts.rules_at)}" if facts.rules_at is not None else "as they are now"
+    return f"Rules ({when}{mode})"
+
+
+def _rules(facts: Facts) -> Iterator[Line]:
+    for one in facts.rules:
+        result = one.result
+        asked = "" if result.expected is None else f" {result.expected}"
+        field = f" {result.field}" if result.field else ""
+        # That a sensor exists is told with the time it was received already.
+        aged = one.received_at is not None and result.field is not None
+        age = f"; received {facts.when(one.received_at)}" if aged and one.received_at is not None else ""
+        text = f"{result.key}{field} {result.check}{asked}: {result.reason}{age}"
+        yield Line(text, Mark.PASS if result.passed else Mark.FAIL)
+
+
+# -------------------------------------------------------------------------------------------------------- attempts
+
+
+def _attempts(facts: Facts) -> Iterator[Line]:
+    for one in facts.attempts:
+        because = f": {one.opened_by}" if one.number > 1 and one.opened_by else ""
+        parts = [f"{one.number} ({one.source or 'source unknown'}{because})"]
+        if one.opened_at is not None:
+            parts[0] += f" opened {facts.at(one.opened_at)}"
+        if one.requested_by:
+            parts.append(f"asked for by {one.requested_by}")
+        if one.passed_at is not None:
+            parts.append(f"rules passed {facts.at(one.passed_at)}")
+        if one.refused:
+            parts.append(f"start refused {words.times(one.refused)}")
+        if one.triggered_at is not None:
+            parts.append(f"job started {facts.at(one.triggered_at)}" + (f" as {one.job_id}" if one.job_id else ""))
+        mark = Mark.NONE
+        if one.outcome:
+            ended = f" {facts.at(one.ended_at)}" if one.ended_at is not None else ""
+            parts.append(f"{one.outcome}{ended}" + (f": {one.error}" if one.error else ""))
+            mark = Mark.PASS if one.outcome == "completed" else Mark.FAIL
+        elif one.error:
+            parts.append(one.error)
+        yield Line("; ".join(parts), mark)
+
+
+# ------------------------------------------------------------------------------------------------ what comes next
+
+
+def _next(facts: Facts) -> Iterator[Line]:
+    if facts.run is None:
+        yield from _next_without_run(facts)
+    else:
+        yield from _next_of_run(facts, facts.run)
+    yield from _next_sla(facts)
+    if facts.next_start is not None and facts.next_start[1] != facts.key.date:
+        at, date = facts.next_start
+        yield Line(f"{facts.when(at)}: the run of {date} opens")
+
+
+def _next_without_run(facts: Facts) -> Iterator[Line]:
+    if facts.config.dry_run or facts.withheld is not None:
+        return
+    if facts.tick_at is not None and facts.tick_at > facts.now:
+        yield Line(f"{facts.when(facts.tick_at)}: the clock opens it")
+    trigger = facts.schedule.trigger
+    due = trigger_deadline(trigger, facts.schedule, facts.key.period) if trigger is not None else None
+    if due is not None and due > facts.now:
+        yield Line(f"{facts.when(due)}: the trigger's deadline; without a run by then, it is held")
+
+
+def _next_of_run(facts: Facts, run: Run) -> Iterator[Line]:
+    match run.status:
+        case RunStatus.PENDING if run.passed_at is None:
+            yield from _next_evaluations(facts, run)
+        case RunStatus.PENDING:
+            yield Line("now: the job is started")
+        case RunStatus.TRIGGERING:
+            delay = trigger_retry_delay(run.trigger_failures, 99) if run.trigger_failures else None
+            again = f"{facts.when(run.updated_at + delay)}: the start is tried again" if delay else "now: it is started"
+            yield Line(again)
+        case RunStatus.RUNNING:
+            yield from _next_polls(facts, run)
+        case RunStatus.FAILED:
+            at = f"{facts.when(run.retry_at)}: " if run.retry_at is not None else ""
+            yield Line(f"{at}attempt {run.attempt + 1} opens (the pause before a retry)")
+        case RunStatus.COMPLETED | RunStatus.FAILED_FINAL | RunStatus.JOB_POLL_EXHAUSTED:
+            yield from _next_after_end(facts, run)
+    if run.active and run.lease_until is not None and run.lease_until <= facts.now:
+        yield Line(f"its lease ended {facts.when(run.lease_until)}: the watchdog gives it up", Mark.FAIL)
+
+
+def _next_evaluations(facts: Facts, run: Run) -> Iterator[Line]:
+    evaluation = facts.schedule.evaluation
+    closes = run.opened_at + evaluation.window
+    look = min(closes, facts.now + evaluation.interval)
+    keys = ", ".join(dict.fromkeys(rule.key for rule in facts.config.validation.rules))
+    every = format_duration(evaluation.interval)
+    yield Line(f"the rules are evaluated at once when {keys} changes, and every {every}: by {facts.at(look)} again")
+    reopens = evaluation.after_window == "reopen"
+    then = f"held; for {format_duration(facts.reopen_for)} a write that makes the rules pass re-opens it"
+    yield Line(f"{facts.when(closes)}: the window closes; then it is {then if reopens else 'held for good'}")
+
+
+def _next_polls(facts: Facts, run: Run) -> Iterator[Line]:
+    job = facts.config.job
+    if job is None or run.triggered_at is None:
+        return
+    closes = run.triggered_at + job.poll_window
+    look = min(closes, facts.now + job.poll_interval)
+    every = format_duration(job.poll_interval)
+    yield Line(f"the job is asked for every {every}: by {facts.at(look)} again")
+    yield Line(f"{facts.when(closes)}: the poll window closes; then it counts as failed, running or not")
+
+
+def _next_after_end(facts: Facts, run: Run) -> Iterator[Line]:
+    post = facts.config.post_run
+    if run.status is RunStatus.COMPLETED and post is not None and run.ended_at is not None and post.rules:
+        names = ", ".join(dict.fromkeys(rule.key for rule in post.rules))
+        due = run.ended_at + post.sensor_timeout
+        if due > facts.now:
+            yield Line(f"{facts.when(due)}: {names} must have been written again by then")
+    if run.final_reason is not FinalReason.VALIDATION_EXHAUSTED or run.ended_at is None:
+        return
+    until = run.ended_at + facts.reopen_for
+    if facts.schedule.evaluation.after_window == "reopen" and until > facts.now:
+        yield Line(f"until {facts.when(until)}: a sensor write that makes the rules pass re-opens it")
+
+
+_ALERTS: Final = {
+    SlaKind.WARNING: "SLA warning",
+    SlaKind.BREACH: "SLA breach",
+    SlaKind.RELATIVE_WARNING: "relative SLA warning",
+    SlaKind.RELATIVE_BREACH: "relative SLA breach",
+}
+
+
+def _sla(facts: Facts) -> Iterator[Line]:
+    state = facts.sla
+    if state is None or facts.withheld is not None:
+        return
+    for kind, at in sorted(state.fired.items(), key=lambda item: item[1]):
+        yield Line(f"{facts.when(at)}: {_ALERTS[kind]} was given", Mark.FAIL)
+    if state.outcome is SlaOutcome.MET:
+        yield Line(f"met: done before its deadline {state.deadline}", Mark.PASS)
+    elif state.outcome is SlaOutcome.RECOVERED:
+        yield Line(f"not kept (deadline {state.deadline}), but the run has completed", Mark.FAIL)
+
+
+def _next_sla(facts: Facts) -> Iterator[Line]:
+    if facts.sla is None or facts.withheld is not None:
+        return
+    for kind, at in sorted(next_instants(facts.sla).items(), key=lambda item: item[1]):
+        unless = "about to be given" if at <= facts.now else "unless it is done by then"
+        yield Line(f"{facts.when(at)}: {_ALERTS[kind]}, {unless}")

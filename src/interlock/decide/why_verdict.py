@@ -1,0 +1,254 @@
+"""The first and the last line of an explanation: what is the matter, and what to do about it."""
+
+from typing import TYPE_CHECKING, assert_never
+
+from interlock.decide import why_words as words
+from interlock.decide.values import show
+from interlock.model.config import Check
+from interlock.model.run import FinalReason, Run, RunStatus
+from interlock.model.sensor import is_upstream
+
+if TYPE_CHECKING:
+    from interlock.decide.why import Facts, RuleFact
+
+
+def state(facts: "Facts") -> str:
+    """One of the five words people are shown, or what there is instead of a run."""
+    if facts.config.dry_run:
+        return "dry run"
+    if facts.run is not None:
+        return facts.run.word.value
+    if facts.withheld is not None:
+        return "excluded"
+    return "missed" if _missed(facts) else "not opened"
+
+
+def _missed(facts: "Facts") -> bool:
+    """The clock should have opened it while somebody was watching, and did not."""
+    since = facts.watched_since
+    return facts.tick_at is not None and facts.tick_at <= facts.now and (since is None or facts.tick_at >= since)
+
+
+def verdict(facts: "Facts") -> str:
+    """What is the matter, in one line."""
+    name = f"{facts.key.pipeline} for {facts.key.date}"
+    if facts.config.dry_run:
+        return f"{name} {_dry(facts)}"
+    return f"{name} {_of_run(facts, facts.run) if facts.run is not None else _without_run(facts)}"
+
+
+def _dry(facts: "Facts") -> str:
+    if facts.dry is None:
+        return "is a dry run that nothing has begun yet: nothing is ever started"
+    if facts.dry.would_trigger_at is not None:
+        return f"is a dry run: its job would have been started {facts.when(facts.dry.would_trigger_at)}"
+    return f"is a dry run: it would be waiting; {_rules_told(facts)}"
+
+
+def _without_run(facts: "Facts") -> str:
+    if facts.withheld is not None:
+        return f"has not run, and will not: {facts.withheld}"
+    if facts.tick_at is not None and facts.tick_at > facts.now:
+        return f"has not run yet: it opens {facts.when(facts.tick_at)}"
+    if _missed(facts) and facts.tick_at is not None:
+        return f"has not run: it should have opened {facts.when(facts.tick_at)}, and nothing opened it"
+    if facts.awaited_upstreams:
+        return f"has not run: it waits for {', '.join(facts.awaited_upstreams)}"
+    if facts.schedule.trigger is not None:
+        return f"has not run: no write of {facts.schedule.trigger.key} for {facts.key.date} has opened it"
+    if facts.schedule.cron is not None and facts.tick_at is None:
+        return f"has not run: the cron {facts.schedule.cron} has no tick for {facts.key.date}"
+    return "has not run: nothing has opened it"
+
+
+def _of_run(facts: "Facts", run: Run) -> str:
+    match run.status:
+        case RunStatus.PENDING if run.passed_at is None:
+            return f"is waiting: {_rules_told(facts)}"
+        case RunStatus.PENDING:
+            return "is about to start its job: the rules have passed"
+        case RunStatus.TRIGGERING:
+            refused = f"; {words.times(run.trigger_failures)} refused: {run.message}" if run.trigger_failures else ""
+            return f"is starting its job{refused}"
+        case RunStatus.RUNNING:
+            since = f" since {facts.when(run.triggered_at)}" if run.triggered_at is not None else ""
+            return f"is running: its job has been under way{since}"
+        case RunStatus.FAILED:
+            return f"failed and is tried again: {_last_error(facts) or run.message}"
+        case RunStatus.COMPLETED:
+            ended = f" {facts.when(run.ended_at)}" if run.ended_at is not None else ""
+            again = "" if run.attempt == 1 else f", at attempt {run.attempt}"
+            return f"ran: it completed{ended}{again}"
+        case RunStatus.FAILED_FINAL | RunStatus.JOB_POLL_EXHAUSTED:
+            return _ended_badly(facts, run)
+        case _:
+            assert_never(run.status)
+
+
+def _ended_badly(facts: "Facts", run: Run) -> str:
+    reason = run.final_reason
+    ended = f" {facts.when(run.ended_at)}" if run.ended_at is not None else ""
+    match reason:
+        case FinalReason.VALIDATION_EXHAUSTED:
+            return f"was held: its window closed{ended}; {_rules_told(facts)}"
+        case FinalReason.DEADLINE_EXPIRED:
+            return f"was held: {run.message or 'its trigger did not come by the deadline'}"
+        case FinalReason.TRIGGER_EXHAUSTED:
+            return f"failed: its job could not be started: {_last_error(facts) or run.message}"
+        case FinalReason.UNCERTAIN:
+            return f"failed: {run.message or 'nobody can tell whether its job was started'}"
+        case FinalReason.RETRIES_USED_UP:
+            tries = "" if run.attempt == 1 else f" after {run.attempt} attempts"
+            return f"failed{tries}{ended}: {_last_error(facts) or run.message or 'its job failed'}; no retry is left"
+        case FinalReason.POLL_EXHAUSTED:
+            return f"failed: its job had not ended when the poll window closed{ended}; it may still be running"
+        case FinalReason.INFRA | FinalReason.STALE | None:
+            return f"failed{ended}: {run.message or reason or 'for a reason nobody wrote down'}"
+        case _:
+            assert_never(reason)
+
+
+def _rules_told(facts: "Facts") -> str:
+    count, failing = len(facts.rules), facts.failing
+    passing = f"{count - len(failing)} of {count} rules pass"
+    if not failing or facts.rules_pass:
+        return passing
+    first = failing[0].result
+    about = first.reason if first.key in first.reason else f"{first.key}: {first.reason}"
+    more = f" (and {len(failing) - 1} more)" if len(failing) > 1 else ""
+    return f"{passing}; {about}{more}"
+
+
+def _last_error(facts: "Facts") -> str:
+    return next((one.error for one in reversed(facts.attempts) if one.error), "")
+
+
+# --------------------------------------------------------------------------------------------------------- advice
+
+
+def advice(facts: "Facts") -> str:
+    """What to do, in one line."""
+    if facts.config.dry_run:
+        return "Nothing: set `dryRun: false` when what it observes is what you want."
+    if facts.run is None:
+        return _advice_without_run(facts)
+    return _advice_of_run(facts, facts.run)
+
+
+def _advice_without_run(facts: "Facts") -> str:
+    if facts.withheld is not None:
+        return "Nothing, if that is meant. Otherwise change the calendar or `schedule.exclude`, then rerun it."
+    if facts.tick_at is not None and facts.tick_at > facts.now:
+        return f"Nothing until {facts.at(facts.tick_at)}."
+    if _missed(facts):
+        return f"Was the controller running then? See `interlock doctor`; then {_rerun(facts)}."
+    if facts.awaited_upstreams:
+        upstream = facts.awaited_upstreams[0].split()[0].rstrip(":")
+        return f"Look at the upstream: `interlock why {upstream} --date {facts.key.date}`."
+    if facts.schedule.trigger is not None:
+        trigger = facts.schedule.trigger
+        return f"Ask whoever writes {trigger.key}: {_wanted(trigger.key, trigger.check, trigger.field, trigger.value)}."
+    return f"If it should have run: {_rerun(facts)}."
+
+
+def _advice_of_run(facts: "Facts", run: Run) -> str:
+    match run.status:
+        case RunStatus.PENDING if run.passed_at is None:
+            return _advice_for_rules(facts)
+        case RunStatus.PENDING | RunStatus.TRIGGERING:
+            return f"Nothing yet. If this lasts, look at the target: {run.message or 'is it reachable?'}"
+        case RunStatus.RUNNING:
+            return _advice_for_running(facts, run)
+        case RunStatus.FAILED:
+            return f"Nothing yet: it is tried again. Read the job's own log meanwhile ({_job(run)})."
+        case RunStatus.COMPLETED:
+            return "Nothing: it is done."
+        case RunStatus.FAILED_FINAL | RunStatus.JOB_POLL_EXHAUSTED:
+            return _advice_for_ended(facts, run)
+        case _:
+            assert_never(run.status)
+
+
+def _advice_for_rules(facts: "Facts") -> str:
+    if not facts.failing or facts.rules_pass:
+        return "Nothing: the rules pass now, it goes on by itself. If it does not, see `interlock doctor`."
+    return f"{_fix(facts, facts.failing[0])}. It then goes on by itself."
+
+
+def _fix(facts: "Facts", failing: "RuleFact") -> str:
+    result = failing.result
+    if is_upstream(result.key):
+        upstream = result.key.partition(":")[2]
+        return f"Look at the upstream: `interlock why {upstream} --date {facts.key.date}`"
+    # The reason speaks of the sensor itself when none counts: absent, expired, or about another period.
+    absent = result.actual is None and failing.received_at is None
+    who = f"Nobody has written {result.key} for {facts.key.date}" if absent else f"Ask whoever writes {result.key}"
+    return f"{who}: {_wanted(result.key, result.check, result.field, result.expected)}"
+
+
+def _wanted(key: str, check: Check, field: str | None, value: object) -> str:
+    """What the sensor has to say, as a person would ask for it."""
+    name = field or key
+    signs = {Check.GT: ">", Check.GTE: ">=", Check.LT: "<", Check.LTE: "<=", Check.EQUALS: "=", Check.NE: "other than"}
+    match check:
+        case Check.EXISTS:
+            return f"{name} has to be there"
+        case Check.IN:
+            return f"{name} has to be one of {show(value)}"
+        case Check.AGE_LT:
+            return f"{name} has to be younger than {value}"
+        case Check.AGE_GT:
+            return f"{name} has to be older than {value}"
+        case _:
+            return f"it needs {name} {signs[check]} {show(value)}"
+
+
+def _advice_for_running(facts: "Facts", run: Run) -> str:
+    expected = facts.config.sla.expected_duration if facts.config.sla is not None else None
+    if expected is not None and run.triggered_at is not None and facts.now - run.triggered_at > expected:
+        return f"It takes longer than the expected {words.span(expected)}: look at the job ({_job(run)})."
+    return f"Nothing: the job is under way ({_job(run)})."
+
+
+def _advice_for_ended(facts: "Facts", run: Run) -> str:
+    rerun = _rerun(facts)
+    match run.final_reason:
+        case FinalReason.VALIDATION_EXHAUSTED:
+            return _advice_for_held(facts, run)
+        case FinalReason.DEADLINE_EXPIRED:
+            key = facts.schedule.trigger.key if facts.schedule.trigger is not None else "its trigger"
+            return f"Ask whoever writes {key}; when the data is there, {rerun}."
+        case FinalReason.TRIGGER_EXHAUSTED:
+            return f"Put right what the target says, then {rerun}."
+        case FinalReason.UNCERTAIN:
+            return f"Look in the target for {run.run_id or 'the job'}. If it is not there, {rerun}."
+        case FinalReason.POLL_EXHAUSTED:
+            report = f"`interlock job report {facts.key.pipeline} --date {facts.key.date}{_schedule(facts)} success`"
+            return f"Look at the job ({_job(run)}). If it succeeded: {report}. If it failed: {rerun}."
+        case FinalReason.RETRIES_USED_UP:
+            return f"Read the job's own log ({_job(run)}), put it right, then {rerun}."
+        case FinalReason.INFRA | FinalReason.STALE | None:
+            return f"Look at the controller with `interlock doctor`, then {rerun}."
+        case _:
+            assert_never(run.final_reason)
+
+
+def _advice_for_held(facts: "Facts", run: Run) -> str:
+    reopens = facts.schedule.evaluation.after_window == "reopen" and run.ended_at is not None
+    if reopens and run.ended_at is not None and facts.now < run.ended_at + facts.reopen_for:
+        if facts.failing and not facts.rules_pass:
+            return f"{_fix(facts, facts.failing[0])}. Such a write re-opens it by itself."
+        return f"The rules pass now, but nothing was written since: {_rerun(facts)}."
+    return f"When the data is there, {_rerun(facts)}."
+
+
+def _job(run: Run) -> str:
+    return run.job_id or run.run_id or "no job id yet"
+
+
+def _schedule(facts: "Facts") -> str:
+    return f" --schedule {facts.key.schedule}" if len(facts.config.all_schedules) > 1 else ""
+
+
+def _rerun(facts: "Facts") -> str:
+    return f"`interlock rerun {facts.key.pipeline} --date {facts.key.date}{_schedule(facts)}`"

@@ -1,0 +1,138 @@
+"""The events as they are committed, to anybody who listens in this process: the live side of `GET events/stream`.
+
+One thread follows the changes and hands every event to every listener, in the order of the commits. A listener that
+came from the past first reads up to where the feed stood when it joined (`between`), so that it misses nothing and gets
+nothing twice. Changes are pruned when all consumers have passed them; `between` says when it can not reach back.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import msgspec
+import structlog
+
+from interlock.control import event_views, records
+from interlock.control.event_views import EventView
+from interlock.embedded.database import Database, Row
+from interlock.model.errors import InterlockError
+from interlock.model.events import Event
+from interlock.model.keys import PIPELINE, Table
+from interlock.ports.store import Item, Key
+
+_SELECT: Final = (
+    "SELECT seq, pk, sk, item FROM changes"
+    f" WHERE seq > ? AND seq <= ? AND tbl = '{Table.EVENTS}' AND consumer IS NULL AND item IS NOT NULL"
+    " ORDER BY seq LIMIT ?"
+)
+# The number of the oldest change that is still there, or of the next one to come.
+_FIRST: Final = (
+    "SELECT coalesce((SELECT min(seq) FROM changes), (SELECT seq + 1 FROM sqlite_sequence WHERE name = 'changes'), 1)"
+)
+_CHUNK: Final = 500
+_WAIT_SECONDS: Final = 0.5
+
+_decode: Final = msgspec.json.Decoder(Item).decode
+
+_log = structlog.get_logger(__name__)
+
+
+class Told(NamedTuple):
+    """An event and its number in the order of commits."""
+
+    seq: int
+    event: EventView
+
+
+Listener = Callable[[Told], None]
+
+
+class EventFeed:
+    """Follows the events of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._listeners: dict[int, Listener] = {}
+        self._enders: dict[int, Callable[[], None]] = {}
+        self._joined = 0
+        self._position = database.head()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Follow on a thread."""
+        self._thread = threading.Thread(target=self._run, name="interlock-feed", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Tell nobody any more, but that this is the end. Stopping twice is no error."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._lock:
+            enders, self._enders = list(self._enders.values()), {}
+        for ender in enders:
+            ender()
+
+    @property
+    def stopped(self) -> bool:
+        """Will nothing come any more?"""
+        return self._stopping.is_set()
+
+    def join(self, listener: Listener, ended: Callable[[], None]) -> tuple[int, int]:
+        """Be told of every event from now on, and of the end; both quickly. A ticket, and the last number before."""
+        with self._lock:
+            self._joined += 1
+            self._listeners[self._joined] = listener
+            self._enders[self._joined] = ended
+            return self._joined, self._position
+
+    def leave(self, ticket: int) -> None:
+        """Be told no more."""
+        with self._lock:
+            self._listeners.pop(ticket, None)
+            self._enders.pop(ticket, None)
+
+    def between(self, after: int, until: int, limit: int = _CHUNK) -> tuple[list[Told], int] | None:
+        """Some events with after < seq <= until, and how far they reach; None when some of them may be gone."""
+        if after >= until:
+            return [], until
+        # Read first, ask afterwards: what was pruned in between is then noticed.
+        rows = self._database.read(_SELECT, (after, until, limit))
+        (first,) = self._database.read(_FIRST)[0]
+        return None if after + 1 < first else (_told(rows), int(rows[-1][0]) if len(rows) == limit else until)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                head = self._database.wait_for_change(self._position, _WAIT_SECONDS)
+                self._advance(head)
+            except InterlockError as error:
+                _log.error("the events can not be followed; trying again", error=str(error))
+                self._stopping.wait(_WAIT_SECONDS)
+
+    def _advance(self, head: int) -> None:
+        while self._position < head:
+            with self._lock:
+                if not self._listeners:
+                    self._position = head
+                    return
+            rows = self._database.read(_SELECT, (self._position, head, _CHUNK))
+            position = int(rows[-1][0]) if len(rows) == _CHUNK else head
+            told = _told(rows)
+            with self._lock:
+                self._position = position
+                listeners = list(self._listeners.values())
+                for one in told:
+                    for listener in listeners:
+                        listener(one)
+
+
+def _told(rows: list[Row]) -> list[Told]:
+    found = []
+    for seq, pk, sk, item in rows:
+        if pk.startswith(PIPELINE) and sk[:1].isdigit():
+            event = records.convert(_decode(item), Event, Key(Table.EVENTS, pk, sk))
+            found.append(Told(seq, event_views.view(pk, sk, event)))
+    return found

@@ -1,0 +1,66 @@
+"""Logs of the controller's process: for people on a terminal, JSON lines otherwise; always on standard error.
+
+What other libraries log comes out in the same form. Whatever was bound by `structlog.contextvars` (the id of the
+request) is in every line that is written on its behalf. A value under a name like `token` is never written.
+"""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any, Final, TextIO
+
+import structlog
+
+_SECRET: Final = ("token", "secret", "password", "authorization", "cookie")
+_LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+# What these say below a warning, we say ourselves or nobody needs.
+_CHATTY: Final = ("uvicorn", "uvicorn.error", "httpx", "httpcore", "litestar")
+
+
+def configure_logging(*, level: str = "info", json: bool | None = None, stream: TextIO | None = None) -> None:
+    """Set the logs up; `json` None decides by whether the stream is a terminal."""
+    target = stream or sys.stderr
+    as_json = not target.isatty() if json is None else json
+    threshold = _LEVELS.get(level, logging.INFO)
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _hide_secrets,
+    ]
+    structlog.configure(
+        processors=[
+            *shared,
+            structlog.processors.StackInfoRenderer(),
+            *_rendering(as_json),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=structlog.WriteLoggerFactory(target),
+        cache_logger_on_first_use=False,
+    )
+    handler = logging.StreamHandler(target)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder()],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(as_json)],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(threshold)
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
+
+
+def _rendering(as_json: bool) -> list[structlog.typing.Processor]:
+    if as_json:
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+    # Plain tracebacks: the pretty ones print the values of local variables, and with them whatever is secret.
+    return [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+
+
+def _hide_secrets(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name in event:
+        if name != "event" and any(word in name.lower() for word in _SECRET):
+            event[name] = "***"
+    return event

@@ -1,0 +1,225 @@
+"""One embedded controller as a whole: store, engine, threads, job targets, and the files it follows.
+
+`interlock serve`, the demo and the tests start the same object. Made, it holds the store open and runs nothing, so that
+it can be asked and written to; started, it runs until it is stopped. Stopping finishes what is in hand and loses none.
+"""
+
+import os
+import threading
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from interlock.config.alert_routes import AlertRoute
+from interlock.control import writing
+from interlock.control.alert_channels import Alerting, build_alerting
+from interlock.control.context import Control, Settings
+from interlock.decide.templates import ENVIRONMENT_PREFIX
+from interlock.embedded.alerting import AlertDispatcher
+from interlock.embedded.clock import SystemClock
+from interlock.embedded.database import Database
+from interlock.embedded.dead_letters import DeadLetters
+from interlock.embedded.discovery import StoreLock
+from interlock.embedded.engine import Engine
+from interlock.embedded.feed import EventFeed
+from interlock.embedded.files import Applied, FolderWatch
+from interlock.embedded.runtime import WORKERS, Runtime
+from interlock.embedded.stream import StreamConsumer
+from interlock.embedded.tokens import Tokens
+from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
+from interlock.jobs.command import CommandRunner, ExitNotice
+from interlock.jobs.external import ExternalRunner
+from interlock.jobs.http import HttpRunner
+from interlock.model.config import JobType
+from interlock.model.errors import InterlockError, StoreError
+from interlock.ports.clock import Clock
+from interlock.ports.jobs import JobRunner
+
+_log = structlog.get_logger(__name__)
+
+_HOUSEKEEPING_SECONDS: Final = 3600.0
+_OUTPUT_KEPT: Final = timedelta(days=30)
+_LAG_LIMIT: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceSettings:
+    """What one controller is started with. `store` None: in memory, gone at the end."""
+
+    store: Path | None
+    pipelines: Path | None = None
+    watchdog_every: timedelta = timedelta(minutes=5)
+    workers: int = WORKERS
+    allow_private_addresses: bool | tuple[str, ...] = False
+    working_folder: Path | None = None
+    alerts: tuple[AlertRoute, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
+    control: Settings = field(default_factory=Settings)
+
+
+class Service:
+    """A controller. One at a time on a store: making a second one is refused."""
+
+    def __init__(
+        self,
+        settings: ServiceSettings,
+        *,
+        clock: Clock | None = None,
+        jobs: Mapping[JobType, JobRunner] | None = None,
+        new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
+    ) -> None:
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self._lock = StoreLock(settings.store) if settings.store is not None else None
+        if self._lock is not None:
+            _check_folder(settings.store)
+            self._lock.take()
+        try:
+            self.database = Database.open(settings.store, clock=self.clock)
+        except BaseException:
+            self._release()
+            raise
+        self.tokens = Tokens(self.database)
+        self.dead_letters = DeadLetters(self.database)
+        self._commands = _commands(self, settings)
+        self._http = HttpRunner(allow_private=settings.allow_private_addresses)
+        self.engine = Engine(
+            self.database,
+            self.clock,
+            {**self._targets(), **(jobs or {})},
+            new_id=new_id,
+            settings=_with_environment(settings),
+        )
+        self.runtime = Runtime(self.engine, workers=settings.workers, watchdog_every=settings.watchdog_every)
+        self.feed = EventFeed(self.database)
+        self.alerts = AlertDispatcher(self.database, self.engine.store, self._alerting(), self.clock)
+        self.files = FolderWatch(self.control, settings.pipelines) if settings.pipelines is not None else None
+        self._stopping = threading.Event()
+        self._house: threading.Thread | None = None
+        self._running = False
+
+    @property
+    def control(self) -> Control:
+        """The control functions' view of this controller."""
+        return self.engine.control
+
+    @property
+    def consumers(self) -> tuple[StreamConsumer, ...]:
+        """Everything that reads the change stream."""
+        return self.engine.router, self.engine.sink, self.alerts.consumer
+
+    def _targets(self) -> dict[JobType, JobRunner]:
+        targets: dict[JobType, JobRunner] = {JobType.HTTP: self._http, JobType.EXTERNAL: ExternalRunner()}
+        if self._commands is not None:
+            targets[JobType.COMMAND] = self._commands
+        return targets
+
+    def _alerting(self) -> Alerting:
+        allowed = AddressPolicy(self.settings.allow_private_addresses)
+        return build_alerting(
+            self.settings.alerts,
+            self.settings.environment,
+            clock=self.clock,
+            client=lambda: guarded_client(allowed, resolve_host),
+        )
+
+    def job_exited(self, notice: ExitNotice) -> None:
+        """A command is over: have its outcome logged, which wakes the run that waits for it."""
+        writing.job_ended(self.control, notice.key, notice.attempt)
+
+    # ------------------------------------------------------------------------------------------------ starting
+
+    def start(self) -> Applied:
+        """Run; returns once everything is under way, with what the folder of pipelines led to."""
+        # Every consumer is registered before anything is swept or applied, so that no change is missed.
+        self.alerts.register()
+        self.runtime.start()
+        self.alerts.start()
+        self._running = True
+        self.feed.start()
+        if self._commands is not None:
+            self._commands.watch_unfinished()
+        applied = self.files.start() if self.files is not None else Applied()
+        self._house = threading.Thread(target=self._keep_house, name="interlock-housekeeping", daemon=True)
+        self._house.start()
+        return applied
+
+    def stop(self) -> None:
+        """Take no new work, finish what is in hand, close the store. Stopping twice is no error."""
+        self._stopping.set()
+        self.feed.stop()
+        if self.files is not None and self._running:
+            self.files.stop()
+        if self._house is not None:
+            self._house.join()
+        if self._running:
+            self.runtime.stop()
+            self.alerts.stop()
+            self._running = False
+        if self._commands is not None:
+            self._commands.close()
+        self._http.close()
+        self.database.close()
+        self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+
+    def _keep_house(self) -> None:
+        """What commands wrote is kept for a month."""
+        while True:
+            try:
+                if self._commands is not None:
+                    self._commands.prune(_OUTPUT_KEPT)
+            except (InterlockError, OSError) as error:
+                _log.error("old command output could not be removed", error=str(error))
+            if self._stopping.wait(_HOUSEKEEPING_SECONDS):
+                return
+
+    # ------------------------------------------------------------------------------------------------- health
+
+    def troubles(self) -> list[str]:
+        """What keeps this controller from doing its work, in words; nothing when it is ready."""
+        if not self._running or self._stopping.is_set():
+            return ["the controller is not running"]
+        found = [f"{name} has ended" for name in self.runtime.ended()]
+        try:
+            self.database.write(lambda connection: connection.execute("SELECT 1").fetchone())
+            lags = {consumer.name: consumer.lag() for consumer in self.consumers}
+        except StoreError as error:
+            _log.error("the store is not writable", error=str(error))
+            return [*found, "the store can not be written"]
+        return found + [f"{name} is {lag} changes behind" for name, lag in lags.items() if lag > _LAG_LIMIT]
+
+    def command_output(self, run_id: str) -> str:
+        """The end of what a command of this controller wrote; "" when there is none."""
+        return self._commands.tail(run_id) if self._commands is not None else ""
+
+
+def _commands(service: Service, settings: ServiceSettings) -> CommandRunner | None:
+    """Commands outlive the controller, so their state lies beside its store; a store in memory has none."""
+    if settings.store is None:
+        return None
+    return CommandRunner(
+        settings.store.with_name(settings.store.name + ".jobs"),
+        service.job_exited,
+        service.clock,
+        environment=settings.environment,
+        working_folder=settings.working_folder,
+    )
+
+
+def _with_environment(settings: ServiceSettings) -> Settings:
+    ours = {name: value for name, value in settings.environment.items() if name.startswith(ENVIRONMENT_PREFIX)}
+    return replace(settings.control, environment={**ours, **settings.control.environment})
+
+
+def _check_folder(store: Path | None) -> None:
+    if store is not None and not store.parent.is_dir():
+        raise StoreError(f"store {store}: the directory {store.parent} does not exist: create it, or name another file")
