@@ -1,0 +1,105 @@
+"""Who is calling, and what they may do.
+
+On loopback, until the first token was made, everybody on the machine may do everything; from then on a bearer token is
+needed. Each route names the scope it needs; what a token is limited to is asked with the pipeline in hand.
+"""
+
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+from litestar import Request
+from litestar.connection import ASGIConnection
+from litestar.di import NamedDependency, Provide
+from litestar.handlers import BaseRouteHandler
+
+from interlock.api.problems import RequestError
+from interlock.embedded.service import Service
+from interlock.embedded.tokens import Scope, Token, Tokens
+from interlock.model.config import PipelineConfig
+
+LOCAL: Final = "local"
+SCOPE: Final = "scope"
+_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="interlock"'}
+
+
+class Principal(msgspec.Struct, frozen=True):
+    """The caller: by the name of the token, or somebody on this machine."""
+
+    name: str
+    token: Token | None = None
+
+    def may(self, scope: Scope) -> bool:
+        """Is this allowed at all?"""
+        return self.token is None or self.token.allows(scope)
+
+    def check(self, scope: Scope) -> None:
+        """Raise unless this is allowed."""
+        if not self.may(scope):
+            detail = f"the token {self.name!r} does not have the scope {scope}"
+            raise RequestError(HTTPStatus.FORBIDDEN, "forbidden", detail)
+
+    def may_for(self, scope: Scope, pipeline: str, config: PipelineConfig | None) -> bool:
+        """Is this allowed for that pipeline?"""
+        owner = config.pipeline.owner if config is not None else ""
+        return self.token is None or self.token.allows_for(scope, pipeline, owner)
+
+    def check_for(self, scope: Scope, pipeline: str, config: PipelineConfig | None) -> None:
+        """Raise unless this is allowed for that pipeline."""
+        if not self.may_for(scope, pipeline, config):
+            detail = f"the token {self.name!r} is limited to other pipelines: it may not do this for {pipeline!r}"
+            raise RequestError(HTTPStatus.FORBIDDEN, "forbidden", detail)
+
+
+def authenticate(tokens: Tokens, header: str | None) -> Principal | None:
+    """The caller of an `Authorization` header; None when nobody can be told."""
+    if not tokens.required():
+        return Principal(LOCAL)
+    kind, _, text = (header or "").partition(" ")
+    if kind.lower() != "bearer":
+        return None
+    token = tokens.verify(text.strip())
+    return None if token is None else Principal(token.name, token)
+
+
+def unauthorised() -> RequestError:
+    """The refusal of a caller who shows no token that works."""
+    detail = "a bearer token that works is needed: `interlock token create` makes one"
+    return RequestError(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers=_CHALLENGE)
+
+
+def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+    """Refuse a caller who does not carry the scope that the route names; routes that name none are open."""
+    needed = handler.opt.get(SCOPE)
+    if needed is None:
+        return
+    service: Service = connection.app.state.service
+    principal = authenticate(service.tokens, connection.headers.get("authorization"))
+    if principal is None:
+        raise unauthorised()
+    principal.check(needed)
+    connection.scope["state"]["principal"] = principal
+
+
+def _service(request: Request[Any, Any, Any]) -> Service:
+    service: Service = request.app.state.service
+    return service
+
+
+def _principal(request: Request[Any, Any, Any]) -> Principal:
+    principal: Principal = request.scope["state"]["principal"]
+    return principal
+
+
+DEPENDENCIES: Final = {
+    "service": Provide(_service, sync_to_thread=False),
+    "caller": Provide(_principal, sync_to_thread=False),
+}
+
+ServiceArg = NamedDependency[Service]
+CallerArg = NamedDependency[Principal]
+
+
+def needs(scope: Scope) -> dict[str, Any]:
+    """The `opt` of a route that needs a scope."""
+    return {SCOPE: scope}

@@ -1,0 +1,106 @@
+"""Events: pages of what happened, and the stream of what happens."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+from litestar import Request, get
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.params import HeaderParameter, QueryParameter
+from litestar.response import Stream
+
+from interlock.api.auth import ServiceArg, needs
+from interlock.api.parameters import CursorArg, LimitArg, PipelineFilter
+from interlock.api.problems import documented
+from interlock.api.sse import EventStream, Filter, Position
+from interlock.control import event_views
+from interlock.control.event_views import EventPage, Wanted
+from interlock.embedded.tokens import Scope
+from interlock.model.errors import InvalidValueError
+from interlock.model.events import EventType
+from interlock.model.times import parse_instant
+
+TypeFilter = Annotated[
+    list[EventType] | None, QueryParameter(name="type", description="Only of this type; may be given several times.")
+]
+SinceArg = Annotated[
+    str | None,
+    QueryParameter(
+        name="since", max_length=64, description="From this instant: RFC 3339, or epoch seconds or milliseconds."
+    ),
+]
+
+
+def instant(text: str | None) -> datetime | None:
+    """An instant as a person writes it in a query."""
+    if text is None or not text:
+        return None
+    # In a query an unescaped plus sign is a space, and nobody remembers to escape it.
+    number = float(text) if text.replace(".", "", 1).isascii() and text.replace(".", "", 1).isdigit() else None
+    found = parse_instant(text.replace(" ", "+") if number is None else number)
+    if found is None:
+        raise InvalidValueError(f"since: {text!r} is not a time: write 2026-03-03T10:00:00Z, or epoch seconds")
+    return found
+
+
+@get(
+    "/events",
+    opt=needs(Scope.READ),
+    sync_to_thread=True,
+    responses=documented(404, 422),
+    operation_id="listEvents",
+    summary="What happened",
+    tags=["events"],
+)
+def list_events(
+    service: ServiceArg,
+    pipeline: PipelineFilter = None,
+    types: TypeFilter = None,
+    since: SinceArg = None,
+    order: Annotated[
+        Literal["asc", "desc"], QueryParameter(name="order", description="Oldest first, or newest first.")
+    ] = "desc",
+    cursor: CursorArg = None,
+    limit: LimitArg = 100,
+) -> EventPage:
+    """Newest first unless `order=asc`. Events are kept for 90 days."""
+    wanted = Wanted(pipeline=pipeline, types=tuple(types or ()), since=instant(since), newest_first=order == "desc")
+    return event_views.page(service.engine.store, wanted, service.clock.now(), cursor=cursor, limit=limit)
+
+
+_STREAM: Final = ResponseSpec(
+    data_container=str,
+    description="Server-sent events: `id` is the position to resume from, `event` the type, `data` the event as JSON.",
+    media_type="text/event-stream",
+    generate_examples=False,
+)
+
+
+@get(
+    "/events/stream",
+    opt=needs(Scope.READ),
+    responses={**documented(422), 200: _STREAM},
+    media_type="text/event-stream",
+    operation_id="streamEvents",
+    summary="What happens",
+    tags=["events"],
+)
+async def stream_events(
+    request: Request[Any, Any, Any],
+    service: ServiceArg,
+    pipeline: PipelineFilter = None,
+    types: TypeFilter = None,
+    since: SinceArg = None,
+    last_event_id: Annotated[
+        str | None, HeaderParameter(name="Last-Event-ID", max_length=64, description="Resume behind this event.")
+    ] = None,
+) -> Stream:
+    """Events as they are committed. Begins now, at `since`, or behind `Last-Event-ID`."""
+    begin = instant(since)
+    position = Position.read(last_event_id) if last_event_id else (Position.at(begin) if begin else None)
+    wanted = Filter(pipeline=pipeline, types=frozenset(types or ()))
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    stream = EventStream(service, wanted, position)
+    return Stream(stream.chunks(), media_type="text/event-stream", headers=headers)
+
+
+ROUTES: Final = (list_events, stream_events)

@@ -1,0 +1,270 @@
+"""What every request passes before any route sees it: limits, the guard against foreign web pages, an id, a log line.
+
+A page of another origin can make a browser send requests to loopback, and by DNS rebinding even read the answers. As
+long as no token is needed that would be everybody's controller; so without tokens the Host must be a loopback name and
+a browser's write must come from our own origin. With tokens neither matters: no browser sends one by itself.
+"""
+
+import asyncio
+import ipaddress
+import re
+import time
+import uuid
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+import structlog
+
+from interlock.api import problems
+from interlock.api.metrics import HttpMetrics
+from interlock.api.problems import RequestError
+from interlock.api.sensor_writes import TEMPLATE, SensorWrites, is_sensor_write
+from interlock.embedded.service import Service
+from interlock.model.sensor import MAX_SENSOR_BYTES
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+STREAM: Final = "/api/v1/events/stream"
+_LARGE: Final = frozenset({"/api/v1/sensors:batch", "/api/v1/lineage"})
+_LARGE_BYTES: Final = 4 * 1024 * 1024
+# A sensor may have 64 KiB of plain JSON; spaces and escapes make it longer on the wire.
+_SENSOR_BYTES: Final = 2 * MAX_SENSOR_BYTES
+_BODY_BYTES: Final = 1024 * 1024
+_BODY_SECONDS: Final = 30.0
+_ANSWER_SECONDS: Final = 60.0
+_DRAIN_SECONDS: Final = 5.0
+_DRAIN_BYTES: Final = 16 * 1024 * 1024
+_MAX_TARGET: Final = 8 * 1024
+_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+_log = structlog.get_logger("interlock.http")
+
+
+class Gate:
+    """The outermost ASGI application."""
+
+    def __init__(self, app: Asgi, service: Service, metrics: HttpMetrics) -> None:
+        self._app = app
+        self._tokens = service.tokens
+        self._sensors = SensorWrites(service)
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request; or the start and end of the server, or a websocket, of which there are none."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        request_id = _request_id(headers)
+        scope.setdefault("state", {})["request_id"] = request_id
+        answer = _Answer(send, request_id)
+        begun = time.monotonic()
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._pass(scope, receive, answer, headers)
+            finally:
+                self._observe(scope, answer.status, time.monotonic() - begun)
+
+    async def _pass(
+        self, scope: Scope, receive: Receive, answer: "_Answer", headers: MutableMapping[bytes, bytes]
+    ) -> None:
+        try:
+            self._check(scope, headers)
+            limited = _Body(receive, limit=_limit_of(scope["path"]), declared=headers.get(b"content-length"))
+            if scope["path"] == STREAM:
+                await self._app(scope, limited.receive, answer.send)
+                return
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                if is_sensor_write(scope):
+                    await self._write_sensor(scope, headers, limited, answer)
+                else:
+                    await self._app(scope, limited.receive, answer.send)
+        except RequestError as error:
+            if error.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+                await _drain(receive)
+            await answer.refuse(scope, error)
+        except TimeoutError:
+            detail = f"there was no answer within {_ANSWER_SECONDS:.0f} s: what was asked may still be done"
+            await answer.refuse(scope, RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail))
+
+    async def _write_sensor(
+        self, scope: Scope, headers: MutableMapping[bytes, bytes], body: "_Body", answer: "_Answer"
+    ) -> None:
+        scope["path_template"] = TEMPLATE
+        try:
+            await answer.give(await self._sensors.write(scope, headers, await body.whole()))
+        except ConnectionError:
+            return  # the client went away before it had sent everything
+        except Exception as error:
+            raise problems.judge(error) from error
+
+    def _check(self, scope: Scope, headers: MutableMapping[bytes, bytes]) -> None:
+        if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > _MAX_TARGET:
+            raise RequestError(
+                HTTPStatus.REQUEST_URI_TOO_LONG, "too-large", f"an address of more than {_MAX_TARGET} bytes"
+            )
+        if self._tokens.required():
+            return
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not is_loopback_name(_hostname(host)):
+            detail = (
+                f"the Host {host[:100]!r} is not a name of this machine: use localhost or 127.0.0.1, or make a token"
+            )
+            raise RequestError(HTTPStatus.MISDIRECTED_REQUEST, "wrong-host", detail)
+        if scope["method"] not in _READING and _from_elsewhere(headers, host):
+            detail = "a web page of another origin may not write without a token: `interlock token create` makes one"
+            raise RequestError(HTTPStatus.FORBIDDEN, "cross-origin", detail)
+
+    def _observe(self, scope: Scope, status: int, seconds: float) -> None:
+        template = str(scope.get("path_template") or "unmatched")
+        self._metrics.observe(scope["method"], template, status, seconds)
+        # What is read, and sensors that are taken, come by the thousand and say nothing.
+        quiet = status < HTTPStatus.BAD_REQUEST and (scope["method"] in _READING or "/sensors" in template)
+        log = _log.debug if quiet else _log.info
+        log("request", method=scope["method"], path=scope["path"], status=status, milliseconds=round(seconds * 1000, 1))
+
+
+class _Answer:
+    """The way back to the client: adds the request's id, remembers the status."""
+
+    def __init__(self, send: Send, request_id: str) -> None:
+        self._send = send
+        self._request_id = request_id
+        self.status = 0
+
+    async def send(self, message: Message) -> None:
+        """Pass a message on."""
+        if message["type"] == "http.response.start":
+            self.status = int(message["status"])
+            message["headers"] = [
+                *message.get("headers", []),
+                (b"x-request-id", self._request_id.encode()),
+                (b"x-content-type-options", b"nosniff"),
+            ]
+        await self._send(message)
+
+    async def give(self, body: bytes) -> None:
+        """Answer with JSON."""
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await self.send({"type": "http.response.start", "status": 200, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def refuse(self, scope: Scope, error: RequestError) -> None:
+        """Answer with a problem, unless an answer has begun."""
+        if self.status:
+            return
+        made = problems.document(scope, error.status, error.slug, str(error), error.errors)
+        body = msgspec.json.encode(made)
+        headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
+        headers += [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
+        if error.status in (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.REQUEST_TIMEOUT):
+            headers.append((b"connection", b"close"))  # the rest of the body is not read
+        await self.send({"type": "http.response.start", "status": int(error.status), "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+
+class _Body:
+    """A request's body, not larger than allowed and not slower."""
+
+    def __init__(self, receive: Receive, *, limit: int, declared: bytes | None) -> None:
+        self._receive = receive
+        self._limit = limit
+        self._read = 0
+        self._done = False
+        self._end = time.monotonic() + _BODY_SECONDS
+        if declared is not None and declared.isdigit() and int(declared) > limit:
+            raise self._too_large()
+
+    async def receive(self) -> Message:
+        """The next part of it; afterwards, the news that the client went away."""
+        if self._done:
+            return await self._receive()
+        try:
+            async with asyncio.timeout(max(self._end - time.monotonic(), 0.0)):
+                message = await self._receive()
+        except TimeoutError:
+            detail = f"the body did not arrive within {_BODY_SECONDS:.0f} s"
+            raise RequestError(HTTPStatus.REQUEST_TIMEOUT, "timeout", detail) from None
+        if message["type"] == "http.request":
+            self._read += len(message.get("body", b""))
+            self._done = not message.get("more_body", False)
+            if self._read > self._limit:
+                raise self._too_large()
+        return message
+
+    async def whole(self) -> bytes:
+        """All of it."""
+        parts: list[bytes] = []
+        while not self._done:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionError("the client went away")
+            parts.append(message.get("body", b""))
+        return b"".join(parts)
+
+    def _too_large(self) -> RequestError:
+        detail = f"a body of more than {self._limit} bytes is not taken here"
+        return RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", detail)
+
+
+async def _drain(receive: Receive) -> None:
+    """Take in the rest of a body that is refused: most clients read no answer while they still write."""
+    read = 0
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while read < _DRAIN_BYTES:
+                message = await receive()
+                read += len(message.get("body", b""))
+                if not message.get("more_body", False):
+                    return
+
+
+def _limit_of(path: str) -> int:
+    if path in _LARGE:
+        return _LARGE_BYTES
+    return _SENSOR_BYTES if "/sensors/" in path else _BODY_BYTES
+
+
+def _request_id(headers: MutableMapping[bytes, bytes]) -> str:
+    given = headers.get(b"x-request-id", b"").decode("latin-1")
+    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex[:16]
+
+
+def _hostname(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def is_loopback_name(name: str) -> bool:
+    """Does a host name always mean the machine itself? `localhost` does, by RFC 6761; other names are what DNS says."""
+    cleaned = name.rstrip(".").lower()
+    if cleaned == "localhost" or cleaned.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(cleaned).is_loopback
+    except ValueError:
+        return False
+
+
+def _from_elsewhere(headers: MutableMapping[bytes, bytes], host: str) -> bool:
+    """Did a browser send this for a page that is not ours?"""
+    if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+        return True
+    origin = headers.get(b"origin")
+    if origin is None:
+        return False
+    try:
+        return urlsplit(origin.decode("latin-1")).netloc.lower() != host.lower()
+    except ValueError:
+        return True

@@ -1,0 +1,191 @@
+"""Running the controller: health, metrics, the watchdog, dead letters, statistics, the description of the API."""
+
+from http import HTTPStatus
+from typing import Annotated, Any, Final
+
+import msgspec
+import structlog
+from litestar import MediaType, Request, Response, get, post
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.openapi.spec import Example
+from litestar.params import Body, QueryParameter
+
+from interlock import __version__
+from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.metrics import CONTENT_TYPE, Metrics
+from interlock.api.parameters import PipelineFilter
+from interlock.api.problems import documented
+from interlock.control import stats
+from interlock.control.stats import Stats
+from interlock.embedded.dead_letters import DeadLetter
+from interlock.embedded.tokens import Scope
+
+_log = structlog.get_logger(__name__)
+
+_REDRIVE: Final = Example(summary="two of them", value={"ids": [3, 4]})
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """Alive, and which version."""
+
+    status: str
+    version: str
+
+
+class Readiness(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the controller does its work, and if not, why."""
+
+    ready: bool
+    troubles: list[str]
+
+
+class Watched(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A pass of the watchdog; its findings are events."""
+
+    failed_checks: list[str]
+
+
+class DeadLetterPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Some dead letters; `next` is the cursor of the following page, null on the last."""
+
+    items: list[DeadLetter]
+    next: int | None = None
+
+
+class Redrive(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which dead letters; null means all of them."""
+
+    ids: Annotated[list[Annotated[int, msgspec.Meta(ge=1, le=2**62)]], msgspec.Meta(max_length=1000)] | None = None
+
+
+class Redriven(msgspec.Struct, frozen=True, kw_only=True):
+    """How many were sent on their way again."""
+
+    redriven: int
+
+
+@get("/healthz", sync_to_thread=False, operation_id="healthz", summary="Is the process alive?", tags=["operation"])
+def healthz() -> Health:
+    """Always, while it answers at all."""
+    return Health(status="ok", version=__version__)
+
+
+_NOT_READY: Final = ResponseSpec(data_container=Readiness, description="It is not ready.", generate_examples=False)
+
+
+@get(
+    "/readyz",
+    sync_to_thread=True,
+    responses={503: _NOT_READY},
+    operation_id="readyz",
+    summary="Does the controller do its work?",
+    tags=["operation"],
+)
+def readyz(service: ServiceArg) -> Response[Readiness]:
+    """The store can be written, the threads live, the streams are not far behind."""
+    troubles = service.troubles()
+    status = HTTPStatus.SERVICE_UNAVAILABLE if troubles else HTTPStatus.OK
+    return Response(Readiness(ready=not troubles, troubles=troubles), status_code=status)
+
+
+@get(
+    "/metrics",
+    opt=needs(Scope.READ),
+    sync_to_thread=True,
+    media_type=MediaType.TEXT,
+    responses=documented(),
+    operation_id="metrics",
+    summary="Prometheus metrics",
+    tags=["operation"],
+)
+def read_metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
+    """In the Prometheus text format."""
+    metrics: Metrics = request.app.state.metrics
+    return Response(metrics.text(), media_type=CONTENT_TYPE)
+
+
+@get("/openapi.json", sync_to_thread=False, include_in_schema=False)
+def read_openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
+    """The description of this API."""
+    made = request.app.state.get("openapi")
+    if made is None:
+        made = msgspec.json.encode(request.app.openapi_schema.to_schema())
+        request.app.state.openapi = made
+    return Response(made, media_type=MediaType.JSON)
+
+
+@post(
+    "/watchdog/run",
+    opt=needs(Scope.OPERATE),
+    sync_to_thread=True,
+    status_code=200,
+    responses=documented(),
+    operation_id="runWatchdog",
+    summary="Run the watchdog now",
+    tags=["operation"],
+)
+def run_watchdog(service: ServiceArg, caller: CallerArg) -> Watched:
+    """All eight checks; what they find is published as events, once."""
+    failed = service.engine.watch()
+    _log.info("watchdog run by request", by=caller.name, failed=failed)
+    return Watched(failed_checks=failed)
+
+
+@get(
+    "/dlq",
+    opt=needs(Scope.OPERATE),
+    sync_to_thread=True,
+    responses=documented(422),
+    operation_id="listDeadLetters",
+    summary="What was given up",
+    tags=["operation"],
+)
+def list_dead_letters(
+    service: ServiceArg,
+    cursor: Annotated[
+        int, QueryParameter(name="cursor", ge=0, le=2**62, description="The `next` of the page before.")
+    ] = 0,
+    limit: Annotated[int, QueryParameter(name="limit", ge=1, le=1000)] = 100,
+) -> DeadLetterPage:
+    """Whole records with their last error, in the order they came."""
+    found = service.dead_letters.list(limit + 1, cursor)
+    return DeadLetterPage(items=found[:limit], next=found[limit - 1].id if len(found) > limit else None)
+
+
+@post(
+    "/dlq/redrive",
+    opt=needs(Scope.OPERATE),
+    sync_to_thread=True,
+    status_code=200,
+    responses=documented(408, 413, 422),
+    operation_id="redriveDeadLetters",
+    summary="Have dead letters done again",
+    tags=["operation"],
+)
+def redrive(data: Annotated[Redrive, Body(examples=[_REDRIVE])], service: ServiceArg, caller: CallerArg) -> Redriven:
+    """Each goes back to who failed on it."""
+    count = service.dead_letters.redrive(data.ids)
+    _log.info("dead letters redriven", count=count, by=caller.name)
+    return Redriven(redriven=count)
+
+
+@get(
+    "/stats",
+    opt=needs(Scope.READ),
+    sync_to_thread=True,
+    responses=documented(404, 422),
+    operation_id="getStats",
+    summary="SLA compliance, durations, counts per day",
+    tags=["operation"],
+)
+def read_stats(
+    service: ServiceArg,
+    days: Annotated[int, QueryParameter(name="days", ge=1, le=90, description="How many days back.")] = 7,
+    pipeline: PipelineFilter = None,
+) -> Stats:
+    """Counted from the events, days in UTC."""
+    return stats.collect(service.engine.store, service.clock.now(), days=days, pipeline=pipeline)
+
+
+AT_ROOT: Final = (healthz, readyz, read_metrics, read_openapi)
+ROUTES: Final = (run_watchdog, list_dead_letters, redrive, read_stats)

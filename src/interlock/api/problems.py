@@ -1,0 +1,183 @@
+"""Errors as RFC 9457 problem documents: what was wrong, where, and what to do. Never a secret, never a traceback."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+import structlog
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, SerializationException, ValidationException
+from litestar.openapi.datastructures import ResponseSpec
+from litestar.types import ExceptionHandlersMap
+
+from interlock.model.errors import (
+    CommitRefusedError,
+    InterlockError,
+    InvalidValueError,
+    SensorTooLargeError,
+    StoreError,
+    UnavailableError,
+    UnknownPipelineError,
+)
+
+MEDIA_TYPE: Final = "application/problem+json"
+_PREFIX: Final = "urn:interlock:problem:"
+
+_log = structlog.get_logger(__name__)
+
+
+class ProblemError(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several things that are wrong: where in the request, and what."""
+
+    path: str
+    message: str
+
+
+class Problem(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """A problem document. `request_id` finds the request in the controller's log."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    request_id: str = ""
+    errors: list[ProblemError] = []
+
+
+class RequestError(InterlockError):
+    """A request that is answered with a problem of its own."""
+
+    def __init__(
+        self,
+        status: HTTPStatus,
+        slug: str,
+        detail: str,
+        *,
+        errors: list[ProblemError] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.slug = slug
+        self.errors = errors or []
+        self.headers = dict(headers or {})
+
+
+def not_found(what: str) -> RequestError:
+    """There is no such thing."""
+    return RequestError(HTTPStatus.NOT_FOUND, "not-found", what)
+
+
+def document(scope: Mapping[str, Any], status: int, slug: str, detail: str, errors: list[ProblemError]) -> Problem:
+    """The problem document of a request."""
+    state = scope.get("state") or {}
+    return Problem(
+        type=_PREFIX + slug,
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        instance=str(scope.get("path", "")),
+        request_id=str(state.get("request_id", "")),
+        errors=errors,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ what errors mean
+
+
+def judge(error: Exception) -> RequestError:
+    """What an error means to the caller."""
+    match error:
+        case RequestError():
+            return error
+        case UnknownPipelineError():
+            return RequestError(HTTPStatus.NOT_FOUND, "unknown-pipeline", str(error))
+        case SensorTooLargeError():
+            return RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", str(error))
+        case InvalidValueError() | CommitRefusedError():
+            return RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-value", str(error))
+        case StoreError() | UnavailableError():
+            _log.error("a request failed on the store", error=str(error))
+            text = "the store can not do this now: try again; the controller's log says why"
+            return RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", text, headers={"Retry-After": "1"})
+        case ValidationException():
+            return _invalid(error)
+        case SerializationException():
+            return RequestError(HTTPStatus.BAD_REQUEST, "malformed", f"the body is not JSON: {error.detail or error}")
+        case RecursionError():
+            return RequestError(HTTPStatus.BAD_REQUEST, "malformed", "the body is nested far too deep")
+        case HTTPException():
+            return _of_http(error)
+        case _:
+            _log.exception("a request failed", exc_info=error)
+            text = "the controller failed on this request; its log says why"
+            return RequestError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", text)
+
+
+def _invalid(error: ValidationException) -> RequestError:
+    found: list[ProblemError] = []
+    for one in error.extra if isinstance(error.extra, list) else []:
+        if isinstance(one, dict):
+            path = ".".join(str(part) for part in (one.get("source"), one.get("key")) if part)
+            found.append(ProblemError(path=path, message=str(one.get("message", ""))))
+    detail = "; ".join(f"{one.path}: {one.message}" if one.path else one.message for one in found) or "invalid request"
+    return RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=found)
+
+
+def _of_http(error: HTTPException) -> RequestError:
+    status = HTTPStatus(error.status_code)
+    slug = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}.get(status, "refused")
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        _log.error("a request failed", status=int(status), error=str(error.__cause__ or error.detail))
+        return RequestError(status, "internal", "the controller failed on this request; its log says why")
+    detail = error.detail if error.detail and error.detail != status.phrase else _EXPLAINED.get(status, status.phrase)
+    return RequestError(status, slug, detail, headers=error.headers or {})
+
+
+_EXPLAINED: Final = {
+    HTTPStatus.NOT_FOUND: "there is nothing at this address: /openapi.json lists what there is",
+    HTTPStatus.METHOD_NOT_ALLOWED: "this address has other methods: /openapi.json lists them",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "the body is larger than this address takes",
+}
+
+
+def answer(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """The response to a request that failed."""
+    meant = judge(error)
+    made = document(request.scope, meant.status, meant.slug, str(meant), meant.errors)
+    return Response(made, status_code=meant.status, media_type=MEDIA_TYPE, headers=meant.headers)
+
+
+HANDLERS: Final[ExceptionHandlersMap] = {Exception: answer, HTTPException: answer, InterlockError: answer}
+
+
+# ----------------------------------------------------------------------------------------------------- for OpenAPI
+
+_MEANINGS: Final = {
+    400: "The request can not be read: malformed JSON or a malformed request.",
+    401: "A token is required, or this one does not work.",
+    403: "The token does not allow this.",
+    404: "There is no such thing; for a pipeline, with the nearest names.",
+    405: "This address has other methods.",
+    408: "The request did not arrive in time.",
+    409: "It is not possible in the state things are in.",
+    413: "The body is too large.",
+    414: "The address is too long.",
+    415: "The body is of a kind that is not read here.",
+    421: "The Host is not this controller's.",
+    422: "The request can be read but is not acceptable; `errors` lists what is wrong.",
+    503: "The store can not do this now; try again.",
+}
+_ALWAYS: Final = (400, 401, 403, 405, 414, 421, 503)
+
+
+def documented(*statuses: int) -> dict[int, ResponseSpec]:
+    """The problem documents a route may answer with, for its description."""
+    return {
+        status: ResponseSpec(
+            data_container=Problem, description=_MEANINGS[status], media_type=MEDIA_TYPE, generate_examples=False
+        )
+        for status in sorted({*_ALWAYS, *statuses})
+    }

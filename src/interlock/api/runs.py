@@ -1,0 +1,187 @@
+"""Runs: looking at them, asking for another attempt, reporting how a job ended."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from litestar import get, post
+from litestar.openapi.spec import Example
+from litestar.params import Body, PathParameter
+
+from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.parameters import CursorArg, LimitArg, PipelineArg, ScheduleArg
+from interlock.api.problems import documented, not_found
+from interlock.control import records, reruns, run_views, views, writing
+from interlock.control.run_views import RunDetail, RunPage
+from interlock.embedded.service import Service
+from interlock.embedded.tokens import Scope
+from interlock.model import keys
+from interlock.model.keys import RunKey
+from interlock.model.periods import parse_period
+from interlock.model.run import FailureCategory, JobEvent, JobRecord, RerunRequest
+
+_DECISION_SECONDS: Final = 2.0
+_RERUN: Final = Example(
+    summary="run a day again", value={"date": "2026-03-03", "reason": "late correction", "force": True}
+)
+_OUTCOME: Final = Example(summary="the job of a run succeeded", value={"date": "2026-03-03", "result": "success"})
+
+Text = Annotated[str, msgspec.Meta(max_length=2000)]
+Name = Annotated[str, msgspec.Meta(max_length=256)]
+
+
+class RerunAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which run, and why. `force` runs it although nothing has changed."""
+
+    date: Name
+    schedule: Name | None = None
+    reason: Text = ""
+    force: bool = False
+
+
+class RerunAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The request, and what was decided; `pending` when that takes longer than a moment: an event tells of it."""
+
+    id: str
+    pipeline: str
+    schedule: str
+    date: str
+    decision: Literal["accepted", "rejected", "pending"]
+    reason: str = ""
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """How a job ended. Without `attempt` or `run_id` it is the active attempt's."""
+
+    date: Name
+    result: Literal["success", "fail", "timeout"]
+    schedule: Name | None = None
+    attempt: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] | None = None
+    run_id: Name = ""
+    category: FailureCategory | None = None
+    error: Annotated[str, msgspec.Meta(max_length=20_000)] = ""
+
+
+@get(
+    "/pipelines/{pipeline:str}/runs",
+    opt=needs(Scope.READ),
+    sync_to_thread=True,
+    responses=documented(404, 422),
+    operation_id="listRuns",
+    summary="The runs of a pipeline",
+    tags=["runs"],
+)
+def list_runs(
+    pipeline: PipelineArg,
+    service: ServiceArg,
+    schedule: ScheduleArg = None,
+    cursor: CursorArg = None,
+    limit: LimitArg = 50,
+) -> RunPage:
+    """The latest date first. The runs of a deleted pipeline are still there."""
+    page = run_views.runs(service.engine.store, pipeline, schedule=schedule, after=cursor, limit=limit)
+    if not page.items:
+        views.known(service.engine.store, pipeline)
+    return page
+
+
+@get(
+    "/pipelines/{pipeline:str}/runs/{schedule:str}/{date:str}",
+    opt=needs(Scope.READ),
+    sync_to_thread=True,
+    responses=documented(404, 422),
+    operation_id="getRun",
+    summary="A run",
+    tags=["runs"],
+)
+def read_run(
+    pipeline: PipelineArg,
+    schedule: Annotated[str, PathParameter(max_length=256)],
+    date: Annotated[str, PathParameter(max_length=64)],
+    service: ServiceArg,
+) -> RunDetail:
+    """With its attempts, rule results, job log, reruns, events and SLA."""
+    key = RunKey(pipeline, schedule, str(parse_period(date)))
+    found = run_views.run(service.engine.store, key, service.clock.now())
+    if found is None:
+        views.known(service.engine.store, pipeline)
+        raise not_found(
+            f"{key} has never run: `GET pipelines/{pipeline}/readiness?date={key.date}` says what it waits for"
+        )
+    return found
+
+
+@post(
+    "/pipelines/{pipeline:str}/reruns",
+    opt=needs(Scope.OPERATE),
+    sync_to_thread=True,
+    status_code=202,
+    responses=documented(404, 408, 413, 422),
+    operation_id="requestRerun",
+    summary="Ask for another attempt",
+    tags=["runs"],
+)
+def request_rerun(
+    pipeline: PipelineArg,
+    data: Annotated[RerunAsked, Body(examples=[_RERUN])],
+    service: ServiceArg,
+    caller: CallerArg,
+) -> RerunAnswer:
+    """Asked durably, then decided within budgets and calendars; the answer carries the decision if it comes soon."""
+    config = views.valid(service.engine.store, pipeline)
+    schedule = views.choose_schedule(config, data.schedule).schedule_id
+    key = RunKey(pipeline, schedule, str(parse_period(data.date)))
+    asked = reruns.request(service.control, key, reason=data.reason, force=data.force, requested_by=caller.name)
+    decision, reason = _decided(service, asked)
+    return RerunAnswer(
+        id=asked.id, pipeline=pipeline, schedule=schedule, date=key.date, decision=decision, reason=reason
+    )
+
+
+def _decided(service: Service, asked: RerunRequest) -> tuple[Any, str]:
+    """The decision, once the stream-router has made it."""
+    where = records.control_key(asked.key.pk, keys.rerun_request_sk(asked.key, asked.id))
+    database = service.database
+    left = int(_DECISION_SECONDS / 0.1)
+    while left > 0:
+        head = database.head()
+        item = service.engine.store.get(where) or {}
+        if item.get("decision") is not None:
+            return item["decision"], str(item.get("decidedBecause", ""))
+        if database.wait_for_change(head, 0.1) == head:
+            left -= 1
+    return "pending", ""
+
+
+@post(
+    "/pipelines/{pipeline:str}/jobs",
+    opt=needs(Scope.JOB_WRITE),
+    sync_to_thread=True,
+    status_code=201,
+    responses=documented(404, 408, 413, 422),
+    operation_id="reportJob",
+    summary="Report how a job ended",
+    tags=["runs"],
+)
+def report_job(
+    pipeline: PipelineArg,
+    data: Annotated[Outcome, Body(examples=[_OUTCOME])],
+    service: ServiceArg,
+    caller: CallerArg,
+) -> JobRecord:
+    """For jobs that others run, and callbacks. The answer comes when it is durable."""
+    config = views.valid(service.engine.store, pipeline)
+    caller.check_for(Scope.JOB_WRITE, pipeline, config)
+    schedule = views.choose_schedule(config, data.schedule).schedule_id
+    return writing.report_job(
+        service.control,
+        RunKey(pipeline, schedule, str(parse_period(data.date))),
+        JobEvent(data.result),
+        attempt=data.attempt,
+        run_id=data.run_id,
+        category=data.category,
+        error=data.error,
+        by=caller.name,
+    )
+
+
+ROUTES: Final = (list_runs, read_run, request_rerun, report_job)

@@ -1,0 +1,82 @@
+"""The one route that must be fast: `PUT pipelines/{id}/sensors/{key}`, without a framework and without a thread.
+
+The same checks and the same answers as `sensors.write_sensor`, which describes the route (and serves it when a query is
+given). What takes time is the commit; the connection waits for it as a future, so that many connections share one
+commit and none holds a thread. The config is read here, on the loop: a read of a few pages that are in memory.
+"""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import unquote
+
+import msgspec
+
+from interlock.api.auth import Principal, authenticate, unauthorised
+from interlock.api.problems import ProblemError, RequestError
+from interlock.control import views, writing
+from interlock.embedded.service import Service
+from interlock.embedded.tokens import Scope
+from interlock.model.times import epoch_millis
+
+TEMPLATE: Final = "/api/v1/pipelines/{pipeline}/sensors/{key}"
+_ADDRESS: Final = re.compile(rb"/api/v1/pipelines/([^/]+)/sensors/(.+)")
+
+_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def is_sensor_write(scope: Mapping[str, Any]) -> bool:
+    """Is this a request for here?"""
+    if scope["method"] != "PUT" or scope.get("query_string"):
+        return False
+    return _ADDRESS.fullmatch(scope.get("raw_path") or b"") is not None
+
+
+class SensorWrites:
+    """Writes sensors for one controller."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def write(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], body: bytes) -> bytes:
+        """The answer's body, once the observation is durable. Raises what refuses it."""
+        caller = self._caller(headers)
+        found = _ADDRESS.fullmatch(scope["raw_path"])
+        if found is None:
+            raise RequestError(HTTPStatus.NOT_FOUND, "not-found", "this is not the address of a sensor")
+        pipeline, key = (unquote(part.decode("latin-1"), errors="replace") for part in found.groups())
+        data = _observation(body)
+        service = self._service
+        if caller.token is not None:
+            caller.check_for(Scope.SENSOR_WRITE, pipeline, views.known(service.engine.store, pipeline).config)
+        put, written = writing.prepare_sensor(service.control, pipeline, key, data, by=caller.name)
+        await asyncio.wrap_future(
+            service.database.submit(
+                lambda connection: service.engine.store.apply(connection, [put], epoch_millis(service.clock.now()))
+            )
+        )
+        return msgspec.json.encode(written)
+
+    def _caller(self, headers: Mapping[bytes, bytes]) -> Principal:
+        given = headers.get(b"authorization")
+        caller = authenticate(self._service.tokens, None if given is None else given.decode("latin-1"))
+        if caller is None:
+            raise unauthorised()
+        caller.check(Scope.SENSOR_WRITE)
+        return caller
+
+
+def _observation(body: bytes) -> dict[str, Any]:
+    try:
+        return _decode(body)
+    except msgspec.ValidationError as error:
+        wrong = [ProblemError(path="data", message=str(error))]
+        raise RequestError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"data: {error}", errors=wrong
+        ) from error
+    except msgspec.DecodeError as error:
+        raise RequestError(HTTPStatus.BAD_REQUEST, "malformed", f"the body is not JSON: {error}") from error
+    except RecursionError as error:
+        raise RequestError(HTTPStatus.BAD_REQUEST, "malformed", "the body is nested far too deep") from error

@@ -1,0 +1,191 @@
+"""Sensors: written by anybody, acknowledged when durable, read back as they count."""
+
+from typing import Annotated, Any, Final
+from urllib.parse import unquote
+
+import msgspec
+from litestar import Request, get, post, put
+from litestar.openapi.spec import Example
+from litestar.params import Body, PathParameter, QueryParameter
+
+from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.parameters import CursorArg, LimitArg, PipelineArg
+from interlock.api.problems import ProblemError, RequestError, documented, judge, not_found
+from interlock.control import views, writing
+from interlock.control.views import SensorPage, SensorView
+from interlock.control.writing import Written
+from interlock.embedded.service import Service
+from interlock.embedded.tokens import Scope
+from interlock.model.errors import InterlockError
+from interlock.ports.limits import MAX_COMMIT_BYTES
+from interlock.ports.store import MAX_WRITES, Put
+
+_MARK: Final = "/sensors/"
+_MOST: Final = 1000
+_OBSERVATION: Final = Example(summary="a row count", value={"count": 15432, "updatedAt": "2026-03-03T06:55:00Z"})
+_BATCH: Final = Example(
+    summary="two sensors",
+    value={
+        "sensors": [
+            {"pipeline": "gold-revenue", "key": "upstream-complete", "data": {"status": "ready", "date": "2026-03-03"}},
+            {"pipeline": "gold-revenue", "key": "row-count", "data": {"count": 15432}, "ttl": 1900000000},
+        ]
+    },
+)
+
+TtlArg = Annotated[
+    int | None,
+    QueryParameter(name="ttl", ge=1, le=10**11, description="Epoch seconds from which the sensor counts as absent."),
+]
+KeyArg = Annotated[
+    str, PathParameter(description="The sensor's key, percent-encoded: it may contain '/', ':' and '#<period>'.")
+]
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One sensor of a batch."""
+
+    pipeline: str
+    key: str
+    data: dict[str, Any]
+    ttl: Annotated[int, msgspec.Meta(ge=1, le=10**11)] | None = None
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Sensors to write together: all are checked before the first is written."""
+
+    sensors: Annotated[list[Observation], msgspec.Meta(min_length=1, max_length=_MOST)]
+
+
+class BatchWritten(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of each, in the order of the request."""
+
+    written: list[Written]
+
+
+def key_of(request: Request[Any, Any, Any]) -> str:
+    """The key exactly as it was sent: in `scope["path"]`, which is decoded, a `%2F` is a `/` like any other."""
+    raw = request.scope.get("raw_path") or request.scope["path"].encode()
+    return unquote(raw.decode("latin-1").partition(_MARK)[2], errors="replace")
+
+
+@put(
+    "/pipelines/{pipeline:str}/sensors/{key:path}",
+    opt=needs(Scope.SENSOR_WRITE),
+    status_code=200,
+    sync_to_thread=True,
+    responses=documented(404, 408, 413, 422),
+    operation_id="writeSensor",
+    summary="Write a sensor",
+    tags=["sensors"],
+)
+def write_sensor(
+    pipeline: PipelineArg,
+    key: KeyArg,
+    data: Annotated[dict[str, Any], Body(description="What was observed: any JSON object.", examples=[_OBSERVATION])],
+    request: Request[Any, Any, Any],
+    service: ServiceArg,
+    caller: CallerArg,
+    ttl: TtlArg = None,
+) -> Written:
+    """Store an observation. The answer comes when it is durable; what follows from it shows in runs and readiness."""
+    return store_sensor(service, caller, pipeline, key_of(request), data, ttl)
+
+
+def store_sensor(
+    service: Service, caller: CallerArg, pipeline: str, key: str, data: object, ttl: int | None
+) -> Written:
+    """Write one sensor for a caller."""
+    if caller.token is not None:
+        caller.check_for(Scope.SENSOR_WRITE, pipeline, views.known(service.engine.store, pipeline).config)
+    return writing.write_sensor(service.control, pipeline, key, data, ttl=ttl, by=caller.name)
+
+
+@post(
+    "/sensors:batch",
+    opt=needs(Scope.SENSOR_WRITE),
+    status_code=200,
+    sync_to_thread=True,
+    responses=documented(404, 408, 413, 422),
+    operation_id="writeSensors",
+    summary="Write several sensors",
+    tags=["sensors"],
+)
+def write_batch(
+    data: Annotated[Batch, Body(examples=[_BATCH])], service: ServiceArg, caller: CallerArg
+) -> BatchWritten:
+    """Store several observations in one request. If any is refused nothing is written, and `errors` names each."""
+    prepared: list[tuple[Put, Written]] = []
+    errors: list[ProblemError] = []
+    worst: RequestError | None = None
+    for index, one in enumerate(data.sensors):
+        try:
+            if caller.token is not None:
+                caller.check_for(
+                    Scope.SENSOR_WRITE, one.pipeline, views.known(service.engine.store, one.pipeline).config
+                )
+            prepared.append(
+                writing.prepare_sensor(service.control, one.pipeline, one.key, one.data, ttl=one.ttl, by=caller.name)
+            )
+        except InterlockError as error:
+            worst = worst or judge(error)
+            errors.append(ProblemError(path=f"sensors[{index}]", message=str(error)))
+    if worst is not None:
+        count = f"{len(errors)} of {len(data.sensors)}"
+        raise RequestError(worst.status, worst.slug, f"{count} sensors are refused, nothing was written", errors=errors)
+    for chunk in _chunks([put_ for put_, _ in prepared]):
+        service.engine.store.commit(chunk)
+    return BatchWritten(written=[written for _, written in prepared])
+
+
+def _chunks(puts: list[Put]) -> list[list[Put]]:
+    """Commits of at most a hundred writes and a few megabytes, each key once: a later write of a key comes later."""
+    chunks: list[list[Put]] = [[]]
+    size, seen = 0, set[Any]()
+    for put_ in puts:
+        weight = len(msgspec.json.encode(put_.item))
+        full = len(chunks[-1]) >= MAX_WRITES or size + weight > MAX_COMMIT_BYTES // 2
+        if full or put_.key in seen:
+            chunks.append([])
+            size, seen = 0, set()
+        chunks[-1].append(put_)
+        size += weight
+        seen.add(put_.key)
+    return chunks
+
+
+@get(
+    "/pipelines/{pipeline:str}/sensors/{key:path}",
+    opt=needs(Scope.READ),
+    sync_to_thread=True,
+    responses=documented(404, 422),
+    operation_id="getSensor",
+    summary="A sensor",
+    tags=["sensors"],
+)
+def read_sensor(pipeline: PipelineArg, key: KeyArg, request: Request[Any, Any, Any], service: ServiceArg) -> SensorView:
+    """The latest observation of a key; one past its ttl is absent."""
+    name = key_of(request)
+    found = views.sensor(service.engine.store, pipeline, name)
+    if found is None:
+        raise not_found(f"pipeline {pipeline!r} has no sensor {name!r}: it was never written, or has expired")
+    return found
+
+
+@get(
+    "/pipelines/{pipeline:str}/sensors",
+    opt=needs(Scope.READ),
+    sync_to_thread=True,
+    responses=documented(404, 422),
+    operation_id="listSensors",
+    summary="The sensors of a pipeline",
+    tags=["sensors"],
+)
+def list_sensors(
+    pipeline: PipelineArg, service: ServiceArg, cursor: CursorArg = None, limit: LimitArg = 100
+) -> SensorPage:
+    """By key; `cursor` is the `next` of the page before."""
+    return views.sensors(service.engine.store, pipeline, service.clock.now(), after=cursor, limit=limit)
+
+
+ROUTES: Final = (write_sensor, write_batch, read_sensor, list_sensors)

@@ -1,0 +1,192 @@
+"""Serving: the controller and its API in one process, from the first line of the log to a clean end.
+
+The order of the end: no new connections; streams are told and closed; requests under way are answered; the runtime
+finishes what is in hand; the store is closed. A second signal ends the process at once, which is safe too: whatever was
+acknowledged is on the disk.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import structlog
+import uvicorn
+
+from interlock.api.app import create_app
+from interlock.api.gate import is_loopback_name
+from interlock.embedded import discovery
+from interlock.embedded.service import Service, ServiceSettings
+from interlock.model.errors import InterlockError
+from interlock.ports.clock import Clock
+
+_GRACE_SECONDS: Final = 5
+_FORCED: Final = 130
+_HEADER_BYTES: Final = 32 * 1024
+_CONNECTIONS: Final = 2000
+_BACKLOG: Final = 1024
+
+_log = structlog.get_logger("interlock.serve")
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """Where to listen, and what to run."""
+
+    service: ServiceSettings
+    host: str = "127.0.0.1"
+    port: int = 8765
+
+
+class BindError(InterlockError):
+    """The address can not or must not be listened on."""
+
+
+# What goes on beside a server for as long as it serves: entered when it is about to answer, left before it stops.
+Beside = Callable[[Service, str], AbstractContextManager[object]]
+
+
+def serve(
+    settings: ServeSettings, *, clock: Clock | None = None, beside: Beside = lambda _service, _url: nullcontext()
+) -> None:
+    """Run until a signal. Returns after a clean end."""
+    listener = bind(settings.host, settings.port)
+    try:
+        service = Service(settings.service, clock=clock)
+    except BaseException:
+        listener.close()
+        raise
+    try:
+        check_exposure(settings.host, service)
+        _run(settings, service, listener, beside)
+    finally:
+        service.stop()
+        listener.close()
+        _log.info("stopped")
+
+
+def _run(settings: ServeSettings, service: Service, listener: socket.socket, beside: Beside) -> None:
+    url = url_of(settings.host, listener.getsockname()[1])
+    server = _Server(_config(service), service)
+    applied = service.start()
+    with _announced(settings.service.store, url, service):
+        _log.info(
+            "serving",
+            url=url,
+            store=str(settings.service.store or "in memory"),
+            pipelines=len(service.engine.store.pipelines()),
+            problems=len(applied.problems),
+            access="tokens required" if service.tokens.required() else "open to this machine: no token was made",
+        )
+        with beside(service, url):
+            server.run(sockets=[listener])
+
+
+def _config(service: Service) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(service),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+        limit_concurrency=_CONNECTIONS,
+        h11_max_incomplete_event_size=_HEADER_BYTES,
+        http="h11",
+        ws="none",
+        lifespan="on",
+    )
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, with our own idea of signals: it would die of the first one again once it has stopped."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """The first signal ends in order, the second at once."""
+        handled = (signal.SIGINT, signal.SIGTERM)
+        before = {number: signal.signal(number, self.handle_exit) for number in handled}
+        try:
+            yield
+        finally:
+            # Until the process is gone, a further signal still ends it at once.
+            for number in handled:
+                signal.signal(number, _end_now if self.should_exit else before[number])
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A signal came."""
+        if self.should_exit:
+            _end_now(sig, frame)
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Streams never end by themselves: they are closed before requests are waited for."""
+        _log.info("stopping", hint="a second signal ends at once")
+        await asyncio.to_thread(self._service.feed.stop)
+        await super().shutdown(sockets)
+
+
+def _end_now(sig: int, _: FrameType | None) -> None:
+    _log.warning("ended at once", signal=signal.Signals(sig).name)
+    os._exit(_FORCED)
+
+
+@contextmanager
+def _announced(store: Path | None, url: str, service: Service) -> Iterator[None]:
+    if store is None:
+        yield
+        return
+    discovery.announce(store, url, service.clock.now())
+    try:
+        yield
+    finally:
+        discovery.withdraw(store)
+
+
+# ------------------------------------------------------------------------------------------------------ listening
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Listen, before anything is started: an address that is taken is known at once."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind)
+    except OSError as error:
+        raise BindError(f"can not listen on {host}:{port}: {error.strerror or error}: name another --host") from error
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        # From here on callers wait in line, also while the controller is still starting.
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise BindError(
+            f"can not listen on {host}:{port}: {error.strerror}: stop what listens there, or name another --port"
+        ) from error
+    return listener
+
+
+def check_exposure(host: str, service: Service) -> None:
+    """Beyond this machine, only with tokens."""
+    if is_loopback_name(host) or service.tokens.usable():
+        return
+    raise BindError(
+        f"refusing to listen on {host} without a token: anybody who reaches it could start jobs. Make one first "
+        "(`interlock token create --scope admin --name me`), or listen on 127.0.0.1"
+    )
+
+
+def url_of(host: str, port: int) -> str:
+    """The address for people and for other commands on this machine."""
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{shown}:{port}"

@@ -1,0 +1,133 @@
+"""`interlock.toml` as `interlock serve` reads it: all errors at once. Paths are relative to the file.
+
+store = "sqlite:///interlock.db"
+pipelines = "pipelines"
+host = "127.0.0.1"
+port = 8765
+watchdog_interval = "5m"
+
+[jobs]
+allow_private_addresses = ["etl.corp", "10.0.0.0/8"]   # or true
+
+[[alerts]]
+channel = "console"
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from interlock.config.alert_routes import AlertRoute, parse_alert_routes
+from interlock.config.problems import Finding, format_path
+from interlock.config.suggestions import did_you_mean
+from interlock.model.durations import parse_duration
+from interlock.model.errors import InterlockError, InvalidValueError
+
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 8765
+DEFAULT_STORE: Final = "sqlite:///interlock.db"
+DEFAULT_WATCHDOG: Final = timedelta(minutes=5)
+_SQLITE: Final = "sqlite:///"
+_KEYS: Final = ("store", "url", "pipelines", "host", "port", "watchdog_interval", "jobs", "alerts")
+_SHORTEST_WATCHDOG: Final = timedelta(seconds=1)
+_LONGEST_WATCHDOG: Final = timedelta(days=1)
+
+
+class Project(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of one installation; what the file does not say is None or the default."""
+
+    folder: Path
+    file: Path | None = None
+    store: str | None = None
+    pipelines: Path | None = None
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
+    watchdog_interval: timedelta = DEFAULT_WATCHDOG
+    allow_private_addresses: bool | tuple[str, ...] = False
+    alerts: tuple[AlertRoute, ...] = ()
+
+
+def load_project(file: Path | None, folder: Path) -> Project:
+    """The settings of a file; without one, the defaults, relative to the folder."""
+    if file is None:
+        return Project(folder=folder)
+    try:
+        plain = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InterlockError(f"{file}: can not be read: {error}") from error
+    findings = list(_problems(plain))
+    routes = parse_alert_routes(plain.get("alerts", []))
+    findings += [one for one in routes if isinstance(one, Finding)]
+    if findings:
+        told = "; ".join(f"{format_path(one.path)}: {one.message}" for one in findings)
+        raise InterlockError(f"{file}: {told}")
+    return _project(file, plain, tuple(one for one in routes if isinstance(one, AlertRoute)))
+
+
+def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...]) -> Project:
+    folder = file.parent
+    allowed = plain.get("jobs", {}).get("allow_private_addresses", False)
+    return Project(
+        folder=folder,
+        file=file,
+        store=plain.get("store"),
+        pipelines=folder / plain["pipelines"] if "pipelines" in plain else None,
+        host=plain.get("host", DEFAULT_HOST),
+        port=plain.get("port", DEFAULT_PORT),
+        watchdog_interval=watchdog_interval(plain.get("watchdog_interval", "5m")),
+        allow_private_addresses=allowed if isinstance(allowed, bool) else tuple(allowed),
+        alerts=alerts,
+    )
+
+
+def _problems(plain: Mapping[str, Any]) -> Iterator[Finding]:
+    for name in plain:
+        if name not in _KEYS:
+            yield Finding((name,), f"is not a setting{did_you_mean(name, _KEYS)}")
+    for name in ("store", "url", "pipelines", "host"):
+        if name in plain and not (isinstance(plain[name], str) and plain[name]):
+            yield Finding((name,), f"{plain[name]!r} is not text: write it in quotes")
+    port = plain.get("port", DEFAULT_PORT)
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+        yield Finding(("port",), f"{port!r} is not a port: 0 to 65535")
+    try:
+        watchdog_interval(plain.get("watchdog_interval", "5m"))
+    except InvalidValueError as error:
+        yield Finding(("watchdog_interval",), str(error))
+    yield from _job_problems(plain.get("jobs", {}))
+
+
+def _job_problems(jobs: object) -> Iterator[Finding]:
+    if not isinstance(jobs, dict):
+        yield Finding(("jobs",), "is not a table: write [jobs]")
+        return
+    for name, value in jobs.items():
+        if name != "allow_private_addresses":
+            yield Finding(("jobs", name), f"is not a setting{did_you_mean(name, ['allow_private_addresses'])}")
+        elif not isinstance(value, bool) and not (isinstance(value, list) and all(isinstance(x, str) for x in value)):
+            yield Finding(("jobs", name), "is neither true nor a list of hosts and networks in quotes")
+
+
+def watchdog_interval(text: object) -> timedelta:
+    """How often the watchdog runs."""
+    if not isinstance(text, str):
+        raise InvalidValueError(f"{text!r} is not a duration: write '5m', in quotes")
+    found = parse_duration(text)
+    if not _SHORTEST_WATCHDOG <= found <= _LONGEST_WATCHDOG:
+        raise InvalidValueError(f"{text!r} is not between 1s and 1d")
+    return found
+
+
+def store_path(address: str, folder: Path) -> Path:
+    """The file of `sqlite:///interlock.db` (relative to the folder) or `sqlite:////var/lib/interlock.db`."""
+    if address.startswith("aws://"):
+        raise InvalidValueError(
+            f"{address}: on AWS the controller runs as functions; `serve` is for a sqlite:/// store"
+        )
+    if not address.startswith(_SQLITE) or address == _SQLITE:
+        raise InvalidValueError(f"{address!r} is not a store: write sqlite:///interlock.db")
+    return folder / address[len(_SQLITE) :]

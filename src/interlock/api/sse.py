@@ -1,0 +1,195 @@
+"""Server-sent events: a connection's way from where it left off to what happens now, without a gap.
+
+A position is `{seq}-{millis}`: the number of the change that carried the event, and the event's time. Changes are kept
+until every consumer of the controller has passed them, about a minute; within that a client resumes exactly. Later the
+number is of no use, and the events are read from their table by time: then the events of the very millisecond it left
+off in come again, which is the client's one chance of seeing an event twice.
+
+The connection joins the feed first and reads the past afterwards, up to where the feed stood when it joined. What
+happens meanwhile waits in its queue. A client that does not read fast enough is told so and let go: it comes back with
+`Last-Event-ID`, and costs no memory until then.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+import msgspec
+
+from interlock.control import event_views
+from interlock.control.event_views import EventView, Wanted
+from interlock.embedded.feed import Told
+from interlock.embedded.service import Service
+from interlock.model.errors import InvalidValueError
+from interlock.model.events import EventType
+from interlock.model.times import epoch_millis
+
+HEARTBEAT_SECONDS: Final = 15.0
+QUEUE: Final = 1000
+_PAGE: Final = 500
+_RECENT_MILLIS: Final = 60_000
+_RETRY: Final = b"retry: 2000\n\n"
+_BEAT: Final = b": still here\n\n"
+_END: Final = b"event: closed\ndata: the server is stopping; come back with Last-Event-ID\n\n"
+_SLOW: Final = b"event: dropped\ndata: you read too slowly and were let go; come back with Last-Event-ID\n\n"
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a client left off. A `seq` of 0: only the time is known."""
+
+    seq: int
+    millis: int
+
+    @classmethod
+    def read(cls, text: str) -> "Position":
+        """The position of a Last-Event-ID."""
+        seq, mark, millis = text.strip().partition("-")
+        if not (mark and _number(seq) and _number(millis)):
+            raise InvalidValueError(
+                f"Last-Event-ID {text[:40]!r} is not one of ours: send the id of an event of this stream"
+            )
+        return cls(int(seq), int(millis))
+
+    @classmethod
+    def at(cls, instant: datetime) -> "Position":
+        """The position of an instant."""
+        return cls(0, max(epoch_millis(instant), 0))
+
+    def __str__(self) -> str:
+        return f"{self.seq}-{self.millis}"
+
+
+def _number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 15
+
+
+class Filter(msgspec.Struct, frozen=True):
+    """Which events a client wants."""
+
+    pipeline: str | None
+    types: frozenset[EventType]
+
+    def takes(self, event: EventView) -> bool:
+        """Is it one of them?"""
+        wanted = not self.types or event.type in self.types
+        return wanted and (self.pipeline is None or event.pipeline_id == self.pipeline)
+
+
+class EventStream:
+    """One client's connection."""
+
+    def __init__(self, service: Service, wanted: Filter, position: Position | None) -> None:
+        self._service = service
+        self._wanted = wanted
+        self._position = position
+        self._queue: asyncio.Queue[Told | None] = asyncio.Queue(QUEUE + 1)
+        self._slow = False
+        self._sent: set[str] = set()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """What is sent, until the client or the server goes."""
+        loop = asyncio.get_running_loop()
+
+        def tell(told: Told) -> None:
+            if self._wanted.takes(told.event):
+                loop.call_soon_threadsafe(self._offer, told)
+
+        def ended() -> None:
+            loop.call_soon_threadsafe(self._close)
+
+        ticket, joined_at = self._service.feed.join(tell, ended)
+        try:
+            yield _RETRY if self._position is not None else self._beginning(joined_at)
+            async for chunk in self._past(joined_at):
+                yield chunk
+            async for chunk in self._present():
+                yield chunk
+        finally:
+            self._service.feed.leave(ticket)
+
+    def _beginning(self, joined_at: int) -> bytes:
+        """Where a client begins that came without a position: it may lose the connection before the first event."""
+        return b"id: %s\n%s" % (str(Position(joined_at, epoch_millis(self._service.clock.now()))).encode(), _RETRY)
+
+    def _offer(self, told: Told) -> None:
+        if self._queue.qsize() >= QUEUE:
+            self._slow = True
+        elif not self._slow:
+            self._queue.put_nowait(told)
+
+    def _close(self) -> None:
+        if not self._queue.full():
+            self._queue.put_nowait(None)
+
+    async def _present(self) -> AsyncIterator[bytes]:
+        while not (self._service.feed.stopped and self._queue.empty()):
+            if self._slow and self._queue.empty():
+                yield _SLOW
+                return
+            try:
+                told = await asyncio.wait_for(self._queue.get(), HEARTBEAT_SECONDS)
+            except TimeoutError:
+                yield _BEAT
+                continue
+            if told is None:
+                break
+            if told.event.id not in self._sent:
+                yield _chunk(told.seq, told.event)
+        yield _END
+
+    # --------------------------------------------------------------------------------------------------- the past
+
+    async def _past(self, until: int) -> AsyncIterator[bytes]:
+        """Everything behind the position, up to the change number the feed will go on from."""
+        position = self._position
+        if position is None:
+            return
+        seq, millis = position.seq, position.millis
+        while 0 < seq < until:
+            found = await asyncio.to_thread(self._service.feed.between, seq, until, _PAGE)
+            if found is None:
+                seq = 0
+                break
+            told, seq = found
+            for one in told:
+                millis = epoch_millis(one.event.timestamp)
+                if self._wanted.takes(one.event):
+                    yield _chunk(one.seq, one.event)
+        if seq == 0:
+            async for chunk in self._by_time(millis):
+                yield chunk
+
+    async def _by_time(self, millis: int) -> AsyncIterator[bytes]:
+        """From the table of events. Those of the last moments may wait in the queue, too: remembered, and sent once."""
+        recent = epoch_millis(self._service.clock.now()) - _RECENT_MILLIS
+        wanted = Wanted(
+            pipeline=self._wanted.pipeline,
+            types=tuple(self._wanted.types),
+            since=_EPOCH + timedelta(milliseconds=min(millis, 10**13)),
+            newest_first=False,
+        )
+        cursor: str | None = None
+        while True:
+            page = await asyncio.to_thread(self._page, wanted, cursor)
+            for event in page.items:
+                if epoch_millis(event.timestamp) >= recent:
+                    self._sent.add(event.id)
+                yield _chunk(0, event)
+            cursor = page.next
+            if cursor is None:
+                return
+
+    def _page(self, wanted: Wanted, cursor: str | None) -> event_views.EventPage:
+        service = self._service
+        return event_views.page(service.engine.store, wanted, service.clock.now(), cursor=cursor, limit=_PAGE)
+
+
+def _chunk(seq: int, event: EventView) -> bytes:
+    position = Position(seq, epoch_millis(event.timestamp))
+    return b"id: %s\nevent: %s\ndata: %s\n\n" % (
+        str(position).encode(),
+        event.type.value.encode(),
+        msgspec.json.encode(event),
+    )

@@ -1,0 +1,252 @@
+"""Who may do what: tokens and their scopes, the guard against foreign web pages, and what never leaks."""
+
+from collections.abc import Iterator
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from litestar import Litestar
+
+from interlock.api.app import create_litestar
+from interlock.api.auth import SCOPE
+from interlock.api.metrics import Metrics
+from interlock.embedded.service import Service
+from interlock.embedded.tokens import PREFIX, Scope, Tokens
+from interlock.model.errors import InvalidValueError
+from tests.api.running import pipeline, running
+
+V1 = "/api/v1"
+OPEN = {"/healthz", "/readyz", "/openapi.json"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, httpx.Client, dict[str, str]]]:
+    """A controller with tokens: one of each scope, and limited ones."""
+    with running(tmp_path_factory.mktemp("guarded")) as (service, client):
+        for name, owner in (("gold", "analytics"), ("silver", "ingest"), ("bronze", "ingest")):
+            document = pipeline(name)
+            document["pipeline"]["owner"] = owner
+            assert client.put(f"{V1}/pipelines/{name}", json=document).status_code == 201
+        texts = {scope.value: service.tokens.create(scope.value.replace(":", "-"), [scope])[0] for scope in Scope}
+        writes = [Scope.SENSOR_WRITE, Scope.JOB_WRITE]
+        texts["of-gold"] = service.tokens.create("of-gold", writes, pipelines=["gold"])[0]
+        texts["of-ingest"] = service.tokens.create("of-ingest", writes, owners=["ingest"])[0]
+        yield service, client, texts
+
+
+Guarded = tuple[Service, httpx.Client, dict[str, str]]
+
+# What is asked, and the scopes it works with; `admin` works with all.
+TABLE: list[tuple[str, str, Any, set[str]]] = [
+    ("GET", f"{V1}/pipelines", None, {"read", "operate"}),
+    ("GET", f"{V1}/pipelines/gold", None, {"read", "operate"}),
+    ("GET", f"{V1}/pipelines/gold/sensors", None, {"read", "operate"}),
+    ("GET", f"{V1}/pipelines/gold/sensors/none", None, {"read", "operate"}),
+    ("GET", f"{V1}/pipelines/gold/readiness", None, {"read", "operate"}),
+    ("GET", f"{V1}/pipelines/gold/runs", None, {"read", "operate"}),
+    ("GET", f"{V1}/pipelines/gold/runs/stream/2026-03-03", None, {"read", "operate"}),
+    ("GET", f"{V1}/events", None, {"read", "operate"}),
+    ("GET", f"{V1}/stats", None, {"read", "operate"}),
+    ("GET", "/metrics", None, {"read", "operate"}),
+    ("PUT", f"{V1}/pipelines/gold/sensors/rows", {"count": 1}, {"sensor:write", "of-gold"}),
+    ("PUT", f"{V1}/pipelines/silver/sensors/rows", {"count": 1}, {"sensor:write", "of-ingest"}),
+    (
+        "POST",
+        f"{V1}/sensors:batch",
+        {"sensors": [{"pipeline": "gold", "key": "k", "data": {}}]},
+        {"sensor:write", "of-gold"},
+    ),
+    (
+        "POST",
+        f"{V1}/sensors:batch",
+        {"sensors": [{"pipeline": name, "key": "k", "data": {}} for name in ("gold", "silver")]},
+        {"sensor:write"},
+    ),
+    ("POST", f"{V1}/lineage", {"run": {}, "job": {}}, {"sensor:write", "of-gold", "of-ingest"}),
+    ("POST", f"{V1}/pipelines/gold/jobs", {"date": "2026-03-03", "result": "fail"}, {"job:write", "of-gold"}),
+    ("POST", f"{V1}/pipelines/bronze/jobs", {"date": "2026-03-03", "result": "fail"}, {"job:write", "of-ingest"}),
+    ("POST", f"{V1}/pipelines/gold/reruns", {"date": "never"}, {"operate"}),
+    ("POST", f"{V1}/watchdog/run", None, {"operate"}),
+    ("GET", f"{V1}/dlq", None, {"operate"}),
+    ("POST", f"{V1}/dlq/redrive", {"ids": [99]}, {"operate"}),
+    ("PUT", f"{V1}/pipelines/gold", {}, set()),
+    ("DELETE", f"{V1}/pipelines/nothing", None, set()),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "scopes"), TABLE, ids=[f"{one[0]} {one[1]}" for one in TABLE])
+def test_each_route_takes_its_scopes_and_no_others(
+    guarded: Guarded, method: str, path: str, body: Any, scopes: set[str]
+) -> None:
+    _, client, texts = guarded
+    refusals = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
+    for name, text in texts.items():
+        response = client.request(method, path, json=body, headers={"Authorization": f"Bearer {text}"})
+        allowed = name in scopes or name == "admin"
+        assert (response.status_code not in refusals) == allowed, (name, response.text)
+        assert response.status_code != HTTPStatus.INTERNAL_SERVER_ERROR
+    nobody = client.request(method, path, json=body)
+    assert nobody.status_code == HTTPStatus.UNAUTHORIZED
+    assert nobody.headers["www-authenticate"].startswith("Bearer")
+    assert nobody.headers["content-type"] == "application/problem+json"
+
+
+def test_every_route_names_a_scope_or_is_known_to_be_open(service: Service) -> None:
+    app: Litestar = create_litestar(service, Metrics(service))
+    unnamed = {
+        route.path
+        for route in app.routes
+        for handler in getattr(route, "route_handlers", [])
+        if SCOPE not in handler.opt and "OPTIONS" not in handler.http_methods
+    }
+    assert {path for path in unnamed if not path.startswith(f"{V1}/schema")} == OPEN
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "Bearer",
+        "Bearer wrong",
+        "Basic YTpi",
+        f"Bearer {PREFIX}{'A' * 43}",
+        b"bearer \xff",
+    ],
+    ids=str,
+)
+def test_what_is_no_token_is_refused(guarded: Guarded, header: str | bytes) -> None:
+    _, client, _ = guarded
+    headers = [(b"Authorization", header.encode() if isinstance(header, str) else header)]
+    assert client.get(f"{V1}/pipelines", headers=headers).status_code == HTTPStatus.UNAUTHORIZED
+
+
+def test_a_revoked_token_works_no_more(guarded: Guarded) -> None:
+    service, client, _ = guarded
+    text, made = service.tokens.create("leaver", [Scope.READ])
+    headers = {"Authorization": f"Bearer {text}"}
+    assert client.get(f"{V1}/pipelines", headers=headers).status_code == HTTPStatus.OK
+    service.tokens.revoke("leaver")
+    assert client.get(f"{V1}/pipelines", headers=headers).status_code == HTTPStatus.UNAUTHORIZED
+    assert [one.name for one in service.tokens.list() if one.revoked_at is not None] == [made.name]
+
+
+def test_actions_carry_the_name_of_the_token(guarded: Guarded) -> None:
+    _, client, texts = guarded
+    asked = {"date": "2026-03-03", "force": True, "reason": "why not"}
+    response = client.post(
+        f"{V1}/pipelines/gold/reruns", json=asked, headers={"Authorization": f"Bearer {texts['operate']}"}
+    )
+    assert response.json()["decision"] == "accepted"
+    found = client.get(
+        f"{V1}/pipelines/gold/runs/stream/2026-03-03", headers={"Authorization": f"Bearer {texts['read']}"}
+    ).json()
+    assert found["requestedBy"] == "operate"
+    assert any(one["detail"].get("requestedBy") == "operate" for one in found["events"])
+
+
+def test_tokens_are_kept_as_hashes_and_never_shown(guarded: Guarded, capfd: pytest.CaptureFixture[str]) -> None:
+    service, client, texts = guarded
+    for text in texts.values():
+        client.get(f"{V1}/pipelines", headers={"Authorization": f"Bearer {text}"})
+        client.put(f"{V1}/pipelines/gold/sensors/_odd", json={}, headers={"Authorization": f"Bearer {text}"})
+    service.database.flush()
+    shown = "".join(capfd.readouterr())
+    store = service.settings.store
+    assert store is not None
+    for file in store.parent.iterdir():
+        content = file.read_bytes() if file.is_file() else b""
+        for text in texts.values():
+            assert text.encode() not in content, file
+    for text in texts.values():
+        assert text not in shown
+
+
+# ------------------------------------------------------------------------------------------------ making tokens
+
+
+@pytest.mark.parametrize(
+    ("name", "scopes", "limits", "message"),
+    [
+        ("", [Scope.READ], {}, "is not a token's name"),
+        ("x" * 65, [Scope.READ], {}, "is not a token's name"),
+        ("interlock", [Scope.READ], {}, "is the controller's own name"),
+        ("none", [], {}, "needs a scope"),
+        ("wide", [Scope.ADMIN], {"pipelines": ["gold"]}, "not admin"),
+        ("wide", [Scope.OPERATE, Scope.SENSOR_WRITE], {"owners": ["a"]}, "not operate"),
+        ("odd", [Scope.SENSOR_WRITE], {"pipelines": ["#"]}, "is not a pipeline id"),
+    ],
+)
+def test_a_token_that_makes_no_sense_is_refused(
+    service: Service, name: str, scopes: list[Scope], limits: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidValueError, match=message):
+        service.tokens.create(name, scopes, **limits)
+    assert not service.tokens.required()
+
+
+def test_token_names_are_unique(tmp_path: Path) -> None:
+    with running(tmp_path) as (service, _):
+        service.tokens.create("me", [Scope.READ])
+        with pytest.raises(InvalidValueError, match="already"):
+            service.tokens.create("me", [Scope.ADMIN])
+        with pytest.raises(InvalidValueError, match="there is no token"):
+            service.tokens.revoke("you")
+        service.tokens.revoke("me")
+        # That there was one is enough: revoking the last does not open the door again.
+        assert service.tokens.required()
+        assert not service.tokens.usable()
+
+
+def test_tokens_made_by_another_process_are_noticed(tmp_path: Path) -> None:
+    with running(tmp_path) as (service, client):
+        assert client.get(f"{V1}/pipelines").status_code == HTTPStatus.OK
+        other = Tokens(service.database)
+        text, _ = other.create("elsewhere", [Scope.READ])
+        service.tokens.forget()
+        assert client.get(f"{V1}/pipelines").status_code == HTTPStatus.UNAUTHORIZED
+        headers = {"Authorization": f"Bearer {text}"}
+        assert client.get(f"{V1}/pipelines", headers=headers).status_code == HTTPStatus.OK
+
+
+# --------------------------------------------------------------------------------------- web pages of other origins
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"Host": "localhost:1"}, 200),
+        ({"Host": "app.localhost"}, 200),
+        ({"Host": "[::1]:80"}, 200),
+        ({"Host": "127.8.8.8"}, 200),
+        ({"Host": "evil.example"}, 421),
+        ({"Host": "127.0.0.1.evil.example"}, 421),
+        ({"Host": "localhost.evil.example"}, 421),
+        ({"Host": "192.168.1.5"}, 421),
+        ({"Host": "[::1"}, 421),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Host": "localhost:80", "Origin": "http://localhost:80"}, 200),
+        ({"Host": "localhost:80", "Origin": "http://localhost:81"}, 403),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Sec-Fetch-Site": "same-site"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+    ],
+    ids=str,
+)
+def test_without_tokens_only_this_machine_may_write(api: httpx.Client, headers: dict[str, str], status: int) -> None:
+    api.put(f"{V1}/pipelines/local", json=pipeline("local"))
+    response = api.put(f"{V1}/pipelines/local/sensors/rows", json={"count": 1}, headers=headers)
+    assert response.status_code == status, response.text
+    if status != 200:
+        assert response.headers["content-type"] == "application/problem+json"
+    read = api.get(f"{V1}/pipelines", headers=headers)
+    assert read.status_code == (421 if status == 421 else 200)
+
+
+def test_with_a_token_origins_do_not_matter(guarded: Guarded) -> None:
+    _, client, texts = guarded
+    headers = {"Authorization": f"Bearer {texts['sensor:write']}", "Host": "interlock.corp", "Origin": "http://x.y"}
+    assert client.put(f"{V1}/pipelines/gold/sensors/rows", json={"count": 1}, headers=headers).status_code == 200

@@ -1,0 +1,255 @@
+"""The real `interlock serve`: a process, a folder, signals, and the death of the process."""
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from interlock.embedded.clock import SystemClock
+from interlock.embedded.discovery import announce, find_server, server_file
+from tests.api.running import GOLD, WAIT, pipeline, serving, until, write_pipeline
+
+V1 = "/api/v1"
+
+
+def interlock(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Another `interlock` command in the same folder."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
+    return subprocess.run(
+        [sys.executable, "-m", "interlock", *arguments],
+        cwd=folder,
+        env=clean,
+        capture_output=True,
+        text=True,
+        timeout=WAIT,
+        check=False,
+    )
+
+
+def command(name: str, *argv: str) -> dict[str, Any]:
+    return pipeline(name, job={"type": "command", "config": {"command": list(argv)}})
+
+
+def ready(client: httpx.Client, name: str, date: str) -> None:
+    for key, data in (("rows", {"count": 50}), ("up", {"status": "ready"})):
+        response = client.put(f"{V1}/pipelines/{name}/sensors/{key}", json={**data, "date": date})
+        assert response.status_code == 200, response.text
+
+
+def test_a_sensor_starts_a_command_and_the_run_completes(tmp_path: Path) -> None:
+    write_pipeline(tmp_path, "gold", command("gold", "sh", "-c", "echo made > ${DATE}.txt"))
+    with serving(tmp_path) as server:
+        ready(server.client, "gold", "2026-03-03")
+        run = server.await_status("gold", "2026-03-03", "COMPLETED")
+        assert (tmp_path / "2026-03-03.txt").read_text() == "made\n"
+        assert [one["event"] for one in run["jobLog"]] == ["success"]
+        assert server.stop() == 0
+    assert not server_file(server.store).exists()
+    lines = [json.loads(line) for line in server.log.read_text().splitlines()]
+    told = [line["event"] for line in lines]
+    assert told.index("serving") < told.index("stopping") < told.index("stopped")
+
+
+def test_killed_and_started_again_nothing_is_lost(tmp_path: Path) -> None:
+    """Killed while a job runs: the job goes on, its end is found, no second one is started."""
+    script = "echo start >> starts.txt; while [ ! -e go ]; do sleep 0.05; done"
+    write_pipeline(tmp_path, "gold", command("gold", "sh", "-c", script))
+    with serving(tmp_path) as server:
+        ready(server.client, "gold", "2026-03-03")
+        server.await_status("gold", "2026-03-03", "RUNNING")
+        until(lambda: (tmp_path / "starts.txt").exists() or None, "the command")
+        server.kill()
+    assert server_file(server.store).exists()
+    assert find_server(server.store) is None
+    (tmp_path / "go").touch()
+    with serving(tmp_path) as server:
+        run = server.await_status("gold", "2026-03-03", "COMPLETED")
+        assert run["attempt"] == 1
+        assert (tmp_path / "starts.txt").read_text() == "start\n"
+        sensors = server.client.get(f"{V1}/pipelines/gold/sensors").json()["items"]
+        assert [one["key"] for one in sensors] == ["rows", "up"]
+        assert server.stop(signal.SIGINT) == 0
+
+
+def test_stopped_in_order_while_a_stream_and_a_job_are_open(tmp_path: Path) -> None:
+    script = "while [ ! -e go ]; do sleep 0.05; done"
+    write_pipeline(tmp_path, "gold", command("gold", "sh", "-c", script))
+    with serving(tmp_path) as server:
+        ready(server.client, "gold", "2026-03-03")
+        server.await_status("gold", "2026-03-03", "RUNNING")
+        with httpx.stream("GET", f"{server.url}{V1}/events/stream", timeout=WAIT) as response:
+            lines = response.iter_lines()
+            assert next(lines).startswith(("retry", "id"))
+            server.process.send_signal(signal.SIGTERM)
+            assert any(line.startswith("event: closed") for line in lines)
+        assert server.wait() == 0
+    (tmp_path / "go").touch()
+    with serving(tmp_path) as server:
+        server.await_status("gold", "2026-03-03", "COMPLETED")
+
+
+def test_one_controller_per_store(tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        second = interlock(tmp_path, "serve", "--port", "0")
+        assert second.returncode == 1
+        assert "another controller runs on it" in second.stderr
+        assert server.url in second.stderr
+        assert "Traceback" not in second.stderr
+        assert server.client.get("/readyz").status_code == 200
+
+
+def test_a_port_that_is_taken_is_an_error_and_leaves_no_store(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    first.mkdir()
+    second.mkdir()
+    with serving(first) as server:
+        port = server.url.rpartition(":")[2]
+        refused = interlock(second, "serve", "--port", port)
+        assert refused.returncode == 1
+        assert "can not listen" in refused.stderr
+        assert list(second.iterdir()) == []
+
+
+def test_beyond_this_machine_only_with_tokens(tmp_path: Path) -> None:
+    refused = interlock(tmp_path, "serve", "--host", "0.0.0.0", "--port", "0")
+    assert refused.returncode == 1
+    assert "without a token" in refused.stderr
+    made = interlock(tmp_path, "token", "create", "--scope", "admin", "--name", "me")
+    token = made.stdout.strip()
+    assert made.returncode == 0
+    assert token.startswith("ilk_")
+    with serving(tmp_path, "--host", "0.0.0.0") as server:
+        assert server.client.get(f"{V1}/pipelines").status_code == 401
+        headers = {"Authorization": f"Bearer {token}"}
+        assert server.client.get(f"{V1}/pipelines", headers=headers).status_code == 200
+        assert server.client.get("/healthz").status_code == 200
+        listed = interlock(tmp_path, "token", "list", "--json")
+        assert [one["name"] for one in json.loads(listed.stdout)["tokens"]] == ["me"]
+        assert interlock(tmp_path, "token", "revoke", "me").returncode == 0
+
+        def refused_now() -> bool:
+            return server.client.get(f"{V1}/pipelines", headers=headers).status_code == 401
+
+        until(lambda: refused_now() or None, "the end of the token")
+        assert token not in server.log.read_text() + listed.stdout
+
+
+def test_the_folder_is_followed(tmp_path: Path) -> None:
+    write_pipeline(tmp_path, "gold", GOLD)
+    with serving(tmp_path) as server:
+        client = server.client
+        client.put(f"{V1}/pipelines/by-hand", json=pipeline("by-hand"))
+
+        def ids() -> list[str]:
+            return [one["id"] for one in client.get(f"{V1}/pipelines").json()["items"]]
+
+        assert ids() == ["by-hand", "gold"]
+        silver = write_pipeline(tmp_path, "silver", pipeline("silver"))
+        until(lambda: ids() == ["by-hand", "gold", "silver"] or None, "silver")
+        before = client.get(f"{V1}/pipelines/gold").json()["version"]
+        write_pipeline(tmp_path, "gold", pipeline("gold", sla={"deadline": "10:00"}))
+        until(lambda: client.get(f"{V1}/pipelines/gold").json()["version"] != before or None, "the change")
+        changed = client.get(f"{V1}/pipelines/gold").json()["version"]
+        broken = write_pipeline(tmp_path, "gold", {**GOLD, "jobb": {}})
+
+        def invalid() -> Any:
+            params = {"pipeline": "gold", "type": "CONFIG_INVALID"}
+            return client.get(f"{V1}/events", params=params).json()["items"]
+
+        (told,) = until(invalid, "CONFIG_INVALID")
+        assert "jobb" in told["message"]
+        assert client.get(f"{V1}/pipelines/gold").json()["version"] == changed
+        silver.unlink()
+        until(lambda: ids() == ["by-hand", "gold"] or None, "silver's end")
+        broken.unlink()
+        until(lambda: ids() == ["by-hand"] or None, "gold's end")
+
+
+def test_a_broken_file_does_not_keep_the_others_from_running(tmp_path: Path) -> None:
+    write_pipeline(tmp_path, "gold", GOLD)
+    write_pipeline(tmp_path, "broken", {"pipeline": {"id": "broken"}})
+    with serving(tmp_path) as server:
+        assert [one["id"] for one in server.client.get(f"{V1}/pipelines").json()["items"]] == ["gold"]
+        params = {"type": "CONFIG_INVALID", "pipeline": "broken"}
+        (told,) = server.client.get(f"{V1}/events", params=params).json()["items"]
+        assert told["severity"] == "error"
+        assert server.stop() == 0
+    # The same content is not reported again by the next start.
+    with serving(tmp_path) as server:
+        assert len(server.client.get(f"{V1}/events", params=params).json()["items"]) == 1
+
+
+def test_settings_come_from_the_file_and_mistakes_are_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "conf").mkdir()
+    write_pipeline(tmp_path / "conf", "gold", GOLD)
+    toml = tmp_path / "interlock.toml"
+    toml.write_text('pipelines = "conf/pipelines"\nstore = "sqlite:///interlock.db"\nwatchdog_interval = "2s"\n')
+    with serving(tmp_path) as server:
+        assert server.client.get(f"{V1}/pipelines/gold").status_code == 200
+    toml.write_text(
+        'prot = 1\nport = 99999\nwatchdog_interval = 5\n[jobs]\nallow = true\n[[alerts]]\nchannel = "fax"\n'
+    )
+    refused = interlock(tmp_path, "serve")
+    assert refused.returncode == 1
+    for text in (
+        "prot: is not a setting; did you mean port?",
+        "port: 99999",
+        "watchdog_interval",
+        "jobs.allow",
+        "alerts",
+    ):
+        assert text in refused.stderr, text
+
+
+def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
+    """A target that hangs holds up an orderly end; a second signal does not wait for it."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    job = {"type": "http", "config": {"url": url, "timeout": "10m"}}
+    write_pipeline(tmp_path, "gold", pipeline("gold", job=job))
+    with serving(tmp_path, "--allow-private-addresses") as server, listener:
+        ready(server.client, "gold", "2026-03-03")
+        called, _ = listener.accept()
+        server.process.send_signal(signal.SIGTERM)
+        until(lambda: "stopping" in server.log.read_text() or None, "the first signal")
+        assert server.process.poll() is None
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 130
+        called.close()
+
+
+# ------------------------------------------------------------------------------------------------------- discovery
+
+
+def test_the_discovery_file_is_private_and_stale_ones_do_not_count(tmp_path: Path) -> None:
+    store = tmp_path / "s.db"
+    announce(store, "http://127.0.0.1:1", SystemClock().now())
+    file = server_file(store)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    found = find_server(store)
+    assert found is not None
+    assert (found.url, found.pid) == ("http://127.0.0.1:1", os.getpid())
+    told = json.loads(file.read_text())
+    for change in ({"pid": 2**22 - 1}, {"pid": 0}, {"processStart": "1"}):
+        file.write_text(json.dumps({**told, **change}))
+        assert find_server(store) is None, change
+    file.write_text("{")
+    assert find_server(store) is None
+    file.unlink()
+    assert find_server(store) is None
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--port", "99999"], ["--log-level", "loud"], ["--pipelines", "nowhere"]], ids=str
+)
+def test_what_is_not_understood_is_a_usage_error(tmp_path: Path, arguments: list[str]) -> None:
+    assert interlock(tmp_path, "serve", *arguments).returncode == 2
+    assert list(tmp_path.iterdir()) == []
