@@ -67,9 +67,11 @@ def store_of(server: Process) -> str:
     return f"sqlite:///{server.store}"
 
 
-def plain(capsys: pytest.CaptureFixture[str], folder: Path, *documents: dict[str, Any]) -> Stage:
+def plain(
+    capsys: pytest.CaptureFixture[str], folder: Path, *documents: dict[str, Any], name: str = "plain.db"
+) -> Stage:
     """Commands on a store that no server runs on."""
-    path = folder / "plain.db"
+    path = folder / name
     with writing(Target("a test", path=path)) as control:
         for document in documents or (pipeline("gold"),):
             config = read_stored(document, {})

@@ -42,11 +42,10 @@ def test_the_environment_names_the_server(
         assert "by-environment" in [one.id for one in there.backend.pipelines()]
 
 
-def test_a_store_of_an_older_process_is_opened_by_its_folder(
+def test_without_a_word_it_is_the_store_of_this_folder(
     capsys: Capsys, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    plain(capsys, tmp_path, pipeline("silver"))
-    (tmp_path / "plain.db").rename(tmp_path / "interlock.db")
+    plain(capsys, tmp_path, pipeline("silver"), name="interlock.db")
     monkeypatch.chdir(tmp_path)
     with connected(None, None) as there:
         assert [one.id for one in there.backend.pipelines()] == ["silver"]
@@ -64,8 +63,7 @@ def _completed(line: str, folder: Path) -> list[str]:
 
 
 def test_a_tab_offers_pipelines(capsys: Capsys, tmp_path: Path) -> None:
-    plain(capsys, tmp_path, pipeline("gold"), pipeline("golden"), pipeline("silver"))
-    (tmp_path / "plain.db").rename(tmp_path / "interlock.db")
+    plain(capsys, tmp_path, pipeline("gold"), pipeline("golden"), pipeline("silver"), name="interlock.db")
     assert _completed("interlock runs go", tmp_path) == ["gold", "golden"]
     assert _completed("interlock sensor set si", tmp_path) == ["silver"]
 

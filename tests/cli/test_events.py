@@ -45,6 +45,13 @@ def test_the_same_through_the_server_and_from_the_file(capsys: Capsys, server: P
     assert len(stage.good(*command).splitlines()) == 2
 
 
+def test_the_events_of_a_deleted_pipeline_are_still_there(capsys: Capsys, server: Process) -> None:
+    stage = served(capsys, server, "deleted")
+    started(server, stage, "deleted")
+    assert server.client.delete("/api/v1/pipelines/deleted").status_code == 204
+    assert "JOB_TRIGGERED" in stage.good("events", "--pipeline", "deleted")
+
+
 def test_what_is_wrong_is_said(capsys: Capsys, tmp_path: Path) -> None:
     stage = plain(capsys, tmp_path)
     assert "did you mean SLA_BREACH" in stage.refused("events", "--type", "SLA_BRECH", code=2)

@@ -123,10 +123,11 @@ def test_reading_is_the_same_through_the_server_and_from_the_file(capsys: Capsys
 def test_who_may_only_write_is_told_that_it_was_written(
     capsys: Capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    plain(capsys, tmp_path, pipeline("guarded"), name="interlock.db")
+    token = make_token(tmp_path / "interlock.db", "sensor:write")
+    monkeypatch.setenv("INTERLOCK_TOKEN", token)
     with serving(tmp_path) as process:
-        stage = served(capsys, process, "guarded")
-        token = make_token(process.store, "sensor:write")
-        monkeypatch.setenv("INTERLOCK_TOKEN", token)
+        stage = Stage(capsys, "--url", process.url)
         outcome = stage.run("sensor", "set", "guarded", "rows", "count=50")
     assert outcome.code == 0
     assert "stored guarded/rows" in outcome.out

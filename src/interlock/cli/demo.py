@@ -53,12 +53,16 @@ def demo(
 
 def _play_once() -> None:
     from interlock.demo.play import play_once
+    from interlock.demo.timeline import Stopped
 
     console = plain_console()
     folder = Path(tempfile.mkdtemp(prefix="interlock-demo-"))
     console.print(f"The medallion example, on a controller of its own, in {folder}", style="bold")
     began = perf_counter()
-    outcome = play_once(folder, lambda entry: _print(console, entry))
+    try:
+        outcome = play_once(folder, lambda entry: _print(console, entry))
+    except Stopped as stopped:  # nobody reads on
+        raise typer.Exit(1) from stopped
     _print_outcome(console, outcome, perf_counter() - began)
     _print_results(console, outcome, folder)
     if not outcome.ok:

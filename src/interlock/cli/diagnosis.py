@@ -188,12 +188,14 @@ def server(url: str | None, path: Path | None) -> Iterator[Check]:
     """Does a controller run, does it do its work, do its clock and ours agree?"""
     import httpx
 
+    from interlock.client.settings import on_this_machine
+
     if url is None:
         detail = f"none runs on {path}"
         yield Check(name="server", ok=False, detail=detail, advice="start it with `interlock serve`")
         return
     try:
-        response = httpx.get(f"{url}/readyz", timeout=_SECONDS)
+        response = httpx.get(f"{url}/readyz", timeout=_SECONDS, trust_env=not on_this_machine(url))
     except httpx.HTTPError as error:
         detail = f"{url} does not answer: {str(error) or type(error).__name__}"
         yield Check(name="server", ok=False, detail=detail, advice="start it with `interlock serve`, or mend --url")

@@ -48,10 +48,11 @@ def events(
     begin = since_option(since, now())
     with connected(store, url) as there:
         backend = there.backend
-        if pipeline is not None:
-            backend.pipeline(pipeline)  # an unknown one is an error with the nearest name, not an empty table
+        shown = [] if follow else list(backend.events(pipeline=pipeline, type=types, since=begin, limit=limit))
+        if pipeline is not None and not shown:
+            # An unknown name is an error with the nearest one. A deleted pipeline's events are still there.
+            backend.pipeline(pipeline)
         if not follow:
-            shown = list(backend.events(pipeline=pipeline, type=types, since=begin, limit=limit))
             _print_page(shown, json=json)
             return
         try:

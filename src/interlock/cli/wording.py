@@ -1,6 +1,5 @@
 """How runs, rules and times are put into words: the same in every command."""
 
-import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Final
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 WORD_STYLES: Final = {"done": "green", "running": "cyan", "waiting": "yellow", "failed": "red", "held": "magenta"}
 SEVERITY_STYLES: Final = {"warning": "yellow", "error": "red", "critical": "bold red"}
 _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
-_AGE: Final = re.compile(r"\d")
 
 DateOption = Annotated[
     str, typer.Option("--date", metavar="D", help="2026-03-02, 2026-03-02T10 or 2026-03-02T1015.", show_default=False)

@@ -1,0 +1,219 @@
+"""`AsyncClient`: the flows of the core, done by awaiting each step. Tasks of one event loop may share it."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from datetime import datetime
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, assert_never
+
+from interlock.client import following
+from interlock.client.answers import Event, Sensor, Written
+from interlock.client.core import Core
+from interlock.client.handles import SensorHandle, SensorsHandle
+from interlock.client.retries import RetryPolicy
+from interlock.client.settings import Settings, settings_from
+from interlock.client.steps import Came, Flow, Give, HangUp, Listen, NextChunk, NoAnswer, Pause, Send, Step
+from interlock.client.wire import http_settings, no_answer, reply_of, stream_timeout
+
+if TYPE_CHECKING:
+    import httpx
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _method(
+    flow: Callable[Concatenate[Core, P], Flow[T]],
+) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, T]]:
+    """A flow of the core as a method of the client: the same name, arguments and docstring."""
+
+    @wraps(flow)
+    async def method(client: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await client.perform(flow(client.core, *args, **kwargs))
+
+    return method
+
+
+class AsyncClient:
+    """A server, for a program with an event loop.
+
+    `url` and `token` default to INTERLOCK_URL and INTERLOCK_TOKEN.
+
+    >>> client = AsyncClient("http://127.0.0.1:8765")
+    >>> await client.sensor("gold-revenue", "row-count").set(count=15432)
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        timeout: float = 30.0,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        import httpx
+
+        self.core = Core(settings_from(url, token, timeout, retry))
+        self._http = httpx.AsyncClient(**http_settings(self.core.settings))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"AsyncClient({self.core.settings.url!r})"
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    # ------------------------------------------------------------------------------------------------- the flows
+
+    write_sensor = _method(Core.write_sensor)
+    write_sensors = _method(Core.write_sensors)
+    read_sensor = _method(Core.read_sensor)
+    read_sensors = _method(Core.read_sensors)
+    pipelines = _method(Core.pipelines)
+    pipeline = _method(Core.pipeline)
+    apply = _method(Core.apply)
+    readiness = _method(Core.readiness)
+    wait_until_ready = _method(following.wait_until_ready)
+    runs = _method(Core.runs)
+    run = _method(Core.run)
+    rerun = _method(Core.rerun)
+    report_job = _method(Core.report_job)
+    stats = _method(Core.stats)
+    run_watchdog = _method(Core.run_watchdog)
+    dead_letters = _method(Core.dead_letters)
+    redrive = _method(Core.redrive)
+
+    def sensor(
+        self, pipeline: str, key: str
+    ) -> SensorHandle[Coroutine[Any, Any, Written], Coroutine[Any, Any, Sensor]]:
+        """One sensor, to `set` and to `get`."""
+        return SensorHandle(self.core, pipeline, key, self.perform, self.perform)
+
+    @property
+    def sensors(self) -> SensorsHandle[Coroutine[Any, Any, list[Written]], Coroutine[Any, Any, list[Sensor]]]:
+        """All sensors: `batch` and `list`."""
+        return SensorsHandle(self.core, self.perform, self.perform)
+
+    def events(
+        self,
+        *,
+        follow: bool = False,
+        pipeline: str | None = None,
+        type: str | Sequence[str] | None = None,
+        since: datetime | str | None = None,
+        limit: int | None = 100,
+    ) -> AsyncIterator[Event]:
+        """Events, oldest first: the latest `limit` (since an instant), or with `follow` those to come, for ever."""
+        return self._iterate(following.events(self.core, follow, pipeline, type, since, limit))
+
+    # ---------------------------------------------------------------------------------------------------- driving
+
+    async def perform(self, flow: Flow[T]) -> T:
+        """Do a flow to its end."""
+        wire = _Wire(self._http, self.core.settings)
+        came: Came = None
+        try:
+            while True:
+                came = await wire.do(flow.send(came))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            await wire.hang_up()
+
+    async def _iterate(self, flow: Flow[None]) -> AsyncIterator[Any]:
+        wire = _Wire(self._http, self.core.settings)
+        came: Came = None
+        try:
+            while True:
+                step = flow.send(came)
+                if isinstance(step, Give):
+                    yield step.value
+                    came = None
+                else:
+                    came = await wire.do(step)
+        except StopIteration:
+            return
+        finally:
+            await wire.hang_up()
+
+
+class _Wire:
+    """Does steps. One per flow: a flow has at most one stream open."""
+
+    def __init__(self, http: "httpx.AsyncClient", settings: Settings) -> None:
+        self._http = http
+        self._settings = settings
+        self._response: httpx.Response | None = None
+        self._chunks: AsyncIterator[bytes] | None = None
+
+    async def do(self, step: Step) -> Came:
+        """Do a step; what came of it."""
+        match step:
+            case Send():
+                return await self._send(step)
+            case Pause(seconds=seconds):
+                # Loaded here: a program without an event loop loads this module too.
+                import asyncio
+
+                await asyncio.sleep(seconds)
+                return None
+            case Listen():
+                return await self._listen(step)
+            case NextChunk():
+                return await self._next_chunk()
+            case HangUp():
+                await self.hang_up()
+                return None
+            case Give():
+                raise TypeError("a flow that gives values is iterated, not performed")
+        assert_never(step)
+
+    async def _send(self, step: Send) -> Came:
+        import httpx
+
+        try:
+            response = await self._http.request(
+                step.method, step.path, params=step.params, headers=step.headers, content=step.body
+            )
+        except httpx.RequestError as error:
+            return no_answer(error)
+        return reply_of(response, response.content)
+
+    async def _listen(self, step: Listen) -> Came:
+        import httpx
+
+        await self.hang_up()
+        request = self._http.build_request(
+            "GET",
+            step.path,
+            params=step.params,
+            headers=step.headers,
+            timeout=stream_timeout(self._settings, step.silence),
+        )
+        try:
+            self._response = response = await self._http.send(request, stream=True)
+            self._chunks = response.aiter_bytes()
+            return reply_of(response, await response.aread() if response.status_code >= 400 else b"")
+        except httpx.RequestError as error:
+            return no_answer(error)
+
+    async def _next_chunk(self) -> bytes | NoAnswer:
+        import httpx
+
+        try:
+            return b"" if self._chunks is None else await anext(self._chunks, b"")
+        except httpx.RequestError as error:
+            return no_answer(error)
+
+    async def hang_up(self) -> None:
+        """Close the open stream, if there is one."""
+        response, self._response = self._response, None
+        self._chunks = None
+        if response is not None:
+            await response.aclose()

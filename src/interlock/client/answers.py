@@ -1,0 +1,254 @@
+"""What the server answers, as the SDK gives it to a program: plain frozen values.
+
+They say what the server's views say, and may be read from an older or newer server: a field that is not known is
+passed over, one that is missing has its default, and words such as a status are text, so that a new one is no error.
+"""
+
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+
+class _Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    pass
+
+
+class Written(_Answer, frozen=True, kw_only=True):
+    """A stored observation. `period` is the one it names for itself; `warnings` say what is odd about it."""
+
+    pipeline: str
+    key: str
+    received_at: datetime
+    period: str = ""
+    warnings: list[str] = []
+
+
+class Sensor(_Answer, frozen=True, kw_only=True):
+    """The latest observation of a key. `read`: some rule of the pipeline reads it; `ttl`: epoch seconds."""
+
+    pipeline: str
+    key: str
+    data: dict[str, Any]
+    received_at: datetime
+    period: str = ""
+    read: bool = True
+    ttl: int | None = None
+
+
+class RuleResult(_Answer, frozen=True, kw_only=True):
+    """What one rule came to; `reason` is a line a person can act on."""
+
+    key: str
+    check: str
+    passed: bool
+    reason: str = ""
+    actual: Any = None
+    expected: Any = None
+    field: str | None = None
+
+
+class Run(_Answer, frozen=True, kw_only=True):
+    """A run in one line. `word` is one of waiting, running, done, failed, held."""
+
+    pipeline: str
+    schedule: str
+    date: str
+    status: str
+    word: str
+    attempt: int
+    source: str
+    opened_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None = None
+    final_reason: str | None = None
+    duration_seconds: float | None = None
+    message: str = ""
+
+
+class Attempt(_Answer, frozen=True, kw_only=True):
+    """One pass of the lifecycle, as far as is known of it."""
+
+    attempt: int
+    source: str | None = None
+    opened_at: datetime | None = None
+    opened_by: str = ""
+    requested_by: str = ""
+    reason: str = ""
+    run_id: str = ""
+    job_id: str = ""
+    passed_at: datetime | None = None
+    triggered_at: datetime | None = None
+    ended_at: datetime | None = None
+    outcome: str = ""
+
+
+class JobRecord(_Answer, frozen=True, kw_only=True):
+    """One line of the job log."""
+
+    pipeline: str
+    schedule: str
+    date: str
+    event: str
+    attempt: int
+    at: datetime
+    run_id: str = ""
+    job_id: str = ""
+    category: str | None = None
+    error: str = ""
+    reported_by: str = ""
+
+
+class RerunRecord(_Answer, frozen=True, kw_only=True):
+    """An attempt that a retry or a rerun opened."""
+
+    pipeline: str
+    schedule: str
+    date: str
+    attempt: int
+    source: str
+    at: datetime
+    reason: str = ""
+    requested_by: str = ""
+
+
+class Sla(_Answer, frozen=True, kw_only=True):
+    """The SLA of a run: when its alerts are due, which were given, how it ended."""
+
+    deadline: str = ""
+    warning_at: datetime | None = None
+    breach_at: datetime | None = None
+    relative_warning_at: datetime | None = None
+    relative_breach_at: datetime | None = None
+    critical: bool = False
+    fired: dict[str, datetime] = {}
+    outcome: str | None = None
+
+
+class Event(_Answer, frozen=True, kw_only=True):
+    """Something that happened. `id` is its place in the events table."""
+
+    id: str
+    type: str
+    severity: str
+    pipeline_id: str
+    message: str
+    timestamp: datetime
+    schedule_id: str = ""
+    date: str = ""
+    detail: dict[str, Any] = {}
+
+
+class RunDetail(Run, frozen=True, kw_only=True):
+    """A run with everything that hangs on it. `rules_live`: as they are now, while it waits."""
+
+    config_version: str = ""
+    opened_by: str = ""
+    requested_by: str = ""
+    run_id: str = ""
+    job_id: str = ""
+    first_opened_at: datetime | None = None
+    passed_at: datetime | None = None
+    triggered_at: datetime | None = None
+    job_started_at: datetime | None = None
+    retry_at: datetime | None = None
+    first_completed_at: datetime | None = None
+    attempts: list[Attempt] = []
+    rules: list[RuleResult] = []
+    rules_live: bool = False
+    job_log: list[JobRecord] = []
+    reruns: list[RerunRecord] = []
+    events: list[Event] = []
+    sla: Sla | None = None
+
+
+class Readiness(_Answer, frozen=True, kw_only=True):
+    """Would the rules let a run of that date start now, and what of each."""
+
+    pipeline: str
+    schedule: str
+    date: str
+    ready: bool
+    mode: str
+    summary: str
+    evaluated_at: datetime
+    results: list[RuleResult] = []
+    excluded: str | None = None
+    awaited_upstreams: list[str] = []
+    run: Run | None = None
+
+
+class Pipeline(_Answer, frozen=True, kw_only=True):
+    """A pipeline in one line. One that is not `valid` is not run; `errors` say why."""
+
+    id: str
+    owner: str = ""
+    description: str = ""
+    version: str = ""
+    valid: bool = True
+    errors: list[str] = []
+    dry_run: bool = False
+    job_type: str | None = None
+    schedules: list[str] = []
+    after: list[str] = []
+    active_runs: int = 0
+    latest: Run | None = None
+
+
+class PipelineDetail(Pipeline, frozen=True, kw_only=True):
+    """A pipeline with the document it was read from; what looks like a secret in it is hidden."""
+
+    document: dict[str, Any] = {}
+    reads: list[str] = []
+    first_applied_at: datetime | None = None
+
+
+class DeadLetter(_Answer, frozen=True, kw_only=True):
+    """A record that was given up on, whole. `source` is who failed on it."""
+
+    id: int
+    kind: str
+    source: str
+    record: dict[str, Any]
+    error: str
+    tries: int
+    first_at: datetime
+    last_at: datetime
+
+
+class Batch(_Answer, frozen=True, kw_only=True):
+    """The observations of a batch, stored, in the order they were given."""
+
+    written: list[Written]
+
+
+class Applied(_Answer, frozen=True, kw_only=True):
+    """What became of a config. `changed` is false when the same was applied already."""
+
+    id: str
+    version: str = ""
+    changed: bool = True
+    warnings: list[str] = []
+
+
+class Rerun(_Answer, frozen=True, kw_only=True):
+    """A rerun request: `accepted`, `rejected`, or `pending` when nobody has decided it yet; an event will tell."""
+
+    id: str
+    pipeline: str
+    schedule: str
+    date: str
+    decision: str
+    reason: str = ""
+
+
+class WatchdogPass(_Answer, frozen=True, kw_only=True):
+    """A pass of the watchdog. `failed_checks` could not be made; what the others found are events."""
+
+    failed_checks: list[str] = []
+
+
+class Redriven(_Answer, frozen=True, kw_only=True):
+    """How many dead letters are done again."""
+
+    redriven: int

@@ -1,0 +1,141 @@
+"""Everything the SDK does, without doing any of it: each method is a flow of steps (see `steps`).
+
+The shells turn each flow into a method of the same name, arguments and docstring; that is why those are written here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from interlock.client import answers, requests
+from interlock.client.exchange import Exchange
+from interlock.client.requests import Observation
+from interlock.client.settings import Settings
+from interlock.client.steps import Flow
+
+
+class Core:
+    """The flows, with the settings they share."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.exchange = Exchange(settings)
+
+    # ------------------------------------------------------------------------------------------------ sensors
+
+    def write_sensor(
+        self, pipeline: str, key: str, data: Mapping[str, Any], *, ttl: int | None = None
+    ) -> Flow[answers.Written]:
+        """Write an observation; durable when this returns. `ttl` (epoch seconds): from then on it counts as absent."""
+        return self.exchange.call(requests.put_sensor(pipeline, key, data, ttl), answers.Written)
+
+    def write_sensors(self, observations: Iterable[Observation | Mapping[str, Any]]) -> Flow[list[answers.Written]]:
+        """Write several observations with one request; each has `pipeline`, `key`, `data` and maybe `ttl`.
+
+        All or nothing is refused: RefusedError names every one that is at fault, and nothing was written.
+        """
+        answer = yield from self.exchange.call(requests.batch(observations), answers.Batch)
+        return answer.written
+
+    def read_sensor(self, pipeline: str, key: str) -> Flow[answers.Sensor]:
+        """The latest observation of a key; NotFoundError when it was never written, or has expired."""
+        return self.exchange.call(requests.get_sensor(pipeline, key), answers.Sensor)
+
+    def read_sensors(self, pipeline: str, *, limit: int | None = None) -> Flow[list[answers.Sensor]]:
+        """The sensors of a pipeline, by key."""
+        return self.exchange.pages(requests.list_sensors(pipeline), answers.Sensor, limit)
+
+    # ---------------------------------------------------------------------------------------------- pipelines
+
+    def pipelines(self, *, limit: int | None = None) -> Flow[list[answers.Pipeline]]:
+        """Every pipeline, by id, with its latest run."""
+        return self.exchange.pages(requests.list_pipelines(), answers.Pipeline, limit)
+
+    def pipeline(self, pipeline: str) -> Flow[answers.PipelineDetail]:
+        """One pipeline, with its document."""
+        return self.exchange.call(requests.get_pipeline(pipeline), answers.PipelineDetail)
+
+    def apply(self, document: Mapping[str, Any]) -> Flow[answers.Applied]:
+        """Create or change a pipeline; RefusedError names every error of the document, and nothing was changed."""
+        return self.exchange.call(requests.put_pipeline(document), answers.Applied)
+
+    # --------------------------------------------------------------------------------------------------- runs
+
+    def readiness(
+        self, pipeline: str, date: str | None = None, *, schedule: str | None = None
+    ) -> Flow[answers.Readiness]:
+        """Would the rules let a run of that date (default: the current one) start now, and what of each rule."""
+        return self.exchange.call(requests.readiness(pipeline, date, schedule), answers.Readiness)
+
+    def runs(self, pipeline: str, *, schedule: str | None = None, limit: int | None = 50) -> Flow[list[answers.Run]]:
+        """The runs of a pipeline, the latest date first; `limit=None` is all of them."""
+        return self.exchange.pages(requests.list_runs(pipeline, schedule), answers.Run, limit)
+
+    def run(self, pipeline: str, date: str, *, schedule: str | None = None) -> Flow[answers.RunDetail]:
+        """One run with everything that hangs on it. `schedule` may be left out where the pipeline has one only."""
+        named = yield from self._schedule(pipeline, schedule)
+        return (yield from self.exchange.call(requests.get_run(pipeline, named, date), answers.RunDetail))
+
+    def rerun(
+        self, pipeline: str, date: str, *, schedule: str | None = None, reason: str = "", force: bool = False
+    ) -> Flow[answers.Rerun]:
+        """Ask for another attempt of a run; the answer carries the decision, if it is made within a moment.
+
+        `force` passes the circuit breaker (nothing changed since the last success), and nothing else. Sent again only
+        when it surely was not carried out: a second request would be a second rerun.
+        """
+        request = requests.post_rerun(pipeline, date, schedule, reason, force=force)
+        return self.exchange.call(request, answers.Rerun, repeatable=False)
+
+    def report_job(
+        self,
+        pipeline: str,
+        date: str,
+        result: str,
+        *,
+        schedule: str | None = None,
+        attempt: int | None = None,
+        run_id: str = "",
+        category: str | None = None,
+        error: str = "",
+    ) -> Flow[answers.JobRecord]:
+        """Report how a job ended: `success`, `fail` or `timeout`.
+
+        Without `attempt` or `run_id` it is the active attempt's. With one of them the report is sent again if its fate
+        is unknown: said twice of the same attempt, it counts once.
+        """
+        body = {
+            "date": date,
+            "result": result,
+            "schedule": schedule,
+            "attempt": attempt,
+            "runId": run_id or None,
+            "category": category,
+            "error": error or None,
+        }
+        request = requests.post_job(pipeline, body)
+        return self.exchange.call(request, answers.JobRecord, repeatable=bool(run_id) or attempt is not None)
+
+    # ----------------------------------------------------------------------------------------------- operating
+
+    def stats(self, *, pipeline: str | None = None, days: int | None = None) -> Flow[dict[str, Any]]:
+        """SLA compliance, durations and counts per day, as the server has them."""
+        return self.exchange.call(requests.stats(pipeline, days), dict[str, Any])
+
+    def run_watchdog(self) -> Flow[answers.WatchdogPass]:
+        """One pass of the watchdog, now."""
+        return self.exchange.call(requests.post_watchdog(), answers.WatchdogPass)
+
+    def dead_letters(self, *, limit: int | None = 100) -> Flow[list[answers.DeadLetter]]:
+        """What was given up on, in the order it came."""
+        return self.exchange.pages(requests.list_dead_letters(), answers.DeadLetter, limit)
+
+    def redrive(self, ids: Sequence[int] | None = None) -> Flow[int]:
+        """Have these dead letters (None: all) done again; how many there were."""
+        answer = yield from self.exchange.call(requests.post_redrive(ids), answers.Redriven, repeatable=False)
+        return answer.redriven
+
+    def _schedule(self, pipeline: str, named: str | None) -> Flow[str]:
+        if named:
+            return named
+        found = yield from self.exchange.call(requests.get_pipeline(pipeline), answers.PipelineDetail)
+        return requests.only_schedule(found)

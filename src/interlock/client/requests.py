@@ -1,0 +1,169 @@
+"""The requests themselves: method, path, parameters and body of everything the server can be asked."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from interlock.client.answers import PipelineDetail
+from interlock.client.errors import ClientError
+from interlock.client.steps import Params, Send
+
+API: Final = "/api/v1"
+PIPELINES: Final = f"{API}/pipelines"
+EVENTS: Final = f"{API}/events"
+STREAM: Final = f"{API}/events/stream"
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One write of a batch. `ttl`: epoch seconds from which on it counts as absent."""
+
+    pipeline: str
+    key: str
+    data: dict[str, Any]
+    ttl: int | None = None
+
+
+def put_sensor(pipeline: str, key: str, data: Mapping[str, Any], ttl: int | None) -> Send:
+    """Write one observation."""
+    return _with_body("PUT", _sensor(pipeline, key), dict(data), _given(ttl=None if ttl is None else str(ttl)))
+
+
+def batch(observations: Iterable[Observation | Mapping[str, Any]]) -> Send:
+    """Write several observations at once."""
+    return _with_body("POST", f"{API}/sensors:batch", {"sensors": list(observations)})
+
+
+def get_sensor(pipeline: str, key: str) -> Send:
+    """One sensor."""
+    return Send(method="GET", path=_sensor(pipeline, key))
+
+
+def list_sensors(pipeline: str) -> Send:
+    """The sensors of a pipeline."""
+    return Send(method="GET", path=f"{_pipeline(pipeline)}/sensors")
+
+
+def list_pipelines() -> Send:
+    """All pipelines."""
+    return Send(method="GET", path=PIPELINES)
+
+
+def get_pipeline(pipeline: str) -> Send:
+    """One pipeline."""
+    return Send(method="GET", path=_pipeline(pipeline))
+
+
+def put_pipeline(document: Mapping[str, Any]) -> Send:
+    """Create or change a pipeline; its id is in the document."""
+    inner = document.get("pipeline")
+    name = inner.get("id") if isinstance(inner, Mapping) else None
+    if not isinstance(name, str) or not name:
+        raise ClientError("the document has no pipeline.id: write {'pipeline': {'id': 'gold-revenue'}, ...}")
+    return _with_body("PUT", _pipeline(name), dict(document))
+
+
+def readiness(pipeline: str, date: str | None, schedule: str | None) -> Send:
+    """The rules as they stand for a run."""
+    params = _given(date=date, schedule=schedule)
+    return Send(method="GET", path=f"{_pipeline(pipeline)}/readiness", params=params)
+
+
+def list_runs(pipeline: str, schedule: str | None) -> Send:
+    """The runs of a pipeline."""
+    return Send(method="GET", path=f"{_pipeline(pipeline)}/runs", params=_given(schedule=schedule))
+
+
+def get_run(pipeline: str, schedule: str, date: str) -> Send:
+    """One run."""
+    return Send(method="GET", path=f"{_pipeline(pipeline)}/runs/{_part(schedule)}/{_part(date)}")
+
+
+def post_rerun(pipeline: str, date: str, schedule: str | None, reason: str, *, force: bool) -> Send:
+    """Ask for a rerun."""
+    body = {"date": date, "reason": reason, "force": force, **_given(schedule=schedule)}
+    return _with_body("POST", f"{_pipeline(pipeline)}/reruns", body)
+
+
+def post_job(pipeline: str, body: Mapping[str, Any]) -> Send:
+    """Report how a job ended; what is None is left out."""
+    given = {name: value for name, value in body.items() if value is not None}
+    return _with_body("POST", f"{_pipeline(pipeline)}/jobs", given)
+
+
+def list_events(pipeline: str | None, type_: str | Sequence[str] | None, since: datetime | str | None) -> Send:
+    """Events, the latest first."""
+    return Send(method="GET", path=EVENTS, params=event_filters(pipeline, type_, since))
+
+
+def stats(pipeline: str | None, days: int | None) -> Send:
+    """Statistics."""
+    params = _given(pipeline=pipeline, days=None if days is None else str(days))
+    return Send(method="GET", path=f"{API}/stats", params=params)
+
+
+def post_watchdog() -> Send:
+    """One pass of the watchdog."""
+    return Send(method="POST", path=f"{API}/watchdog/run")
+
+
+def list_dead_letters() -> Send:
+    """What was given up on."""
+    return Send(method="GET", path=f"{API}/dlq")
+
+
+def post_redrive(ids: Sequence[int] | None) -> Send:
+    """Have dead letters done again; None is all of them."""
+    return _with_body("POST", f"{API}/dlq/redrive", {"ids": None if ids is None else list(ids)})
+
+
+def event_filters(pipeline: str | None, type_: str | Sequence[str] | None, since: datetime | str | None) -> Params:
+    """The parameters that say which events are meant."""
+    params: Params = _given(pipeline=pipeline, since=None if since is None else _instant(since))
+    return params if type_ is None else {**params, "type": [type_] if isinstance(type_, str) else list(type_)}
+
+
+def only_schedule(pipeline: PipelineDetail) -> str:
+    """The schedule people mean without naming one."""
+    if len(pipeline.schedules) != 1:
+        names = ", ".join(pipeline.schedules) or "none"
+        raise ClientError(f"pipeline {pipeline.id} has not one schedule but {names}: name one")
+    return pipeline.schedules[0]
+
+
+def _instant(value: datetime | str) -> str:
+    if isinstance(value, str):
+        return value
+    if value.tzinfo is None:
+        raise ClientError(f"{value!r} has no time zone: write datetime(..., tzinfo=UTC)")
+    return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _with_body(method: str, path: str, body: object, params: Mapping[str, str] | None = None) -> Send:
+    try:
+        encoded = msgspec.json.encode(body)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ClientError(f"this can not be sent as JSON: {error}") from error
+    headers = {"Content-Type": "application/json"}
+    return Send(method=method, path=path, params=params or {}, headers=headers, body=encoded)
+
+
+def _given(**params: str | None) -> dict[str, str]:
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def _pipeline(pipeline: str) -> str:
+    return f"{PIPELINES}/{_part(pipeline)}"
+
+
+def _sensor(pipeline: str, key: str) -> str:
+    return f"{_pipeline(pipeline)}/sensors/{_part(key)}"
+
+
+def _part(text: str) -> str:
+    """One part of a path. An empty one, or dots alone, would be a different path."""
+    if not text.strip("."):
+        raise ClientError(f"{text!r} can not be part of an address")
+    return quote(text, safe="")
