@@ -15,6 +15,7 @@ from interlock.decide import cascade, retries, sla, transitions
 from interlock.decide.retries import RetryVerdict
 from interlock.model import keys
 from interlock.model.config import Job, PipelineConfig
+from interlock.model.durations import format_duration
 from interlock.model.errors import InterlockError
 from interlock.model.events import Event, EventType, Severity
 from interlock.model.keys import RunKey
@@ -156,12 +157,12 @@ def _sla_verdict(control: Control, run: Run, now: datetime) -> tuple[list[Event]
         # One that never had an instant (maxDuration, and the trigger sensor never came) is over all the same.
         return [], cancel_sla_writes(control, run, now)
     met = verdict.outcome is SlaOutcome.MET
-    late = "" if verdict.margin_seconds >= 0 else "late, "
+    margin = format_duration(timedelta(seconds=abs(verdict.margin_seconds)))
     told = records.event(
         EventType.SLA_MET if met else EventType.SLA_RECOVERED,
         run.key,
         now,
-        f"{run.pipeline} for {run.date} completed {late}{abs(verdict.margin_seconds)} s "
+        f"{run.pipeline} for {run.date} completed {margin} "
         f"{'before' if verdict.margin_seconds >= 0 else 'after'} its deadline",
         deadline=verdict.deadline,
         breachAt=verdict.breach_at,

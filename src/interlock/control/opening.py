@@ -16,7 +16,7 @@ from interlock.control.context import Control
 from interlock.decide import calendars, sla, transitions
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule
-from interlock.model.events import EventType
+from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import Run, SlaState, Source
 from interlock.model.times import zone
@@ -44,8 +44,11 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     first_arrival: datetime | None = None
 
 
-def open_first(control: Control, start: Start, extra: list[Write] | None = None) -> Opened:
-    """Open attempt 1 of a run, unless the calendar withholds it or the run exists already."""
+def open_first(control: Control, start: Start, told: Event | None = None) -> Opened:
+    """Open attempt 1 of a run, unless the calendar withholds it or the run exists already.
+
+    `told`: what else there is to tell if it opens, in the same commit.
+    """
     found = catalog.stored(control.store, start.key.pipeline)
     if found is None or found.config is None:
         return Opened.NO_CONFIG
@@ -72,7 +75,8 @@ def open_first(control: Control, start: Start, extra: list[Write] | None = None)
             tick_at=start.tick_at,
         )
         writes = opening_writes(control, config, run, None, first_arrival=start.first_arrival)
-        return Opened.OPENED, [*writes, *version_writes(control, config, found.document), *(extra or [])]
+        also = [] if told is None else records.put_events(told)
+        return Opened.OPENED, [*writes, *version_writes(control, config, found.document), *also]
 
     return records.settle_commit(control, decide)
 

@@ -6,7 +6,7 @@ target is asked for our RUN_ID, and where nobody can tell, the run ends with TRI
 A clear refusal is remembered (`refused`), so that trying again after it is no such guess.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from interlock.control import catalog, completion, records
 from interlock.control.context import Control
-from interlock.decide import transitions
+from interlock.decide import retries, transitions
 from interlock.decide.templates import fill
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, InvalidValueError, JobStartError
@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 Output = dict[str, Any]
 # Wrote a job-log record as a step of its own: nobody need wake it for that.
 BY_LIFECYCLE: Final = "lifecycle"
+_CLOCKS_APART: Final = timedelta(seconds=5)
 
 
 class TriggerInfrastructureError(InterlockError):
@@ -82,14 +83,28 @@ def _intend(control: Control, key: RunKey, attempt: int) -> Run | None:
             fresh = transitions.step(run, RunStatus.TRIGGERING, now=now, run_id=run_id, refused=False)
             return _mark_fresh(fresh), [records.put_run(fresh, run)]
         if run.status is RunStatus.TRIGGERING and run.refused:
-            if run.trigger_failures > control.settings.trigger_max_attempts:
-                # An execution that was lost and started again counts its tries from nothing; the run does not.
-                raise TriggerRefusedError(run.message)
+            failure = _met_before(control, run)
+            if failure is not None:
+                raise failure
             again = transitions.amend(run, now=now, refused=False)
             return _mark_fresh(again), [records.put_run(again, run)]
         return (run if run.status in (RunStatus.TRIGGERING, RunStatus.RUNNING) else None), []
 
     return records.settle_commit(control, decide)
+
+
+def _met_before(control: Control, run: Run) -> InterlockError | None:
+    """The failure to tell again, without another call, when a crash repeats a try or a lost execution begins anew.
+
+    The lifecycle counts its tries and makes the pauses; the run remembers how many there were and when the last was.
+    """
+    log_lines = records.job_log(control.store, run.key)
+    failures = [one for one in log_lines if one.attempt == run.attempt and one.event is JobEvent.INFRA_TRIGGER_FAILURE]
+    pause = retries.trigger_retry_delay(run.trigger_failures, control.settings.trigger_max_attempts)
+    if pause is None or (failures and failures[-1].category is FailureCategory.PERMANENT):
+        return TriggerRefusedError(run.message)
+    too_early = control.now() + _CLOCKS_APART < run.updated_at + pause
+    return TriggerInfrastructureError(run.message) if too_early else None
 
 
 def _mark_fresh(run: Run) -> Run:

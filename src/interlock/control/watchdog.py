@@ -218,7 +218,7 @@ def _open_lost(
         return
     start = opening.Start(key=key, opened_by=f"watchdog: {why}", day=key.period.day, first_arrival=arrived)
     told = _recovered(control, key, f"its start had been lost ({why})")
-    opening.open_first(control, start, [records.put_event(told)])
+    opening.open_first(control, start, told)
 
 
 # ------------------------------------------------------------------------------------------- 2, 3: missed schedules

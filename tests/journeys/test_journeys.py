@@ -1,0 +1,189 @@
+"""The scenario files of this folder: each comes out as it says, always the same, and whatever crashes on the way.
+
+They are written from the specification and are meant to be read as documentation of the behaviour.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+import yaml
+
+from interlock.control import records
+from interlock.embedded import engine as engine_module
+from interlock.embedded.database import AFTER_COMMIT, BEFORE_COMMIT
+from interlock.embedded.executions import SqliteExecutions
+from interlock.embedded.lifecycle import lifecycle_document
+from interlock.model import keys
+from interlock.model.events import Event, EventType
+from interlock.model.keys import RunKey, Table
+from interlock.model.run import FinalReason, Run, RunStatus, Source
+from interlock.simulation.play import Played, play, play_file
+from interlock.simulation.scenario import Scenario, load_scenario
+from interlock.simulation.world import SimulatedCrash, World
+
+HERE: Final = Path(__file__).parent
+MEDALLION: Final = HERE.parent.parent / "examples" / "medallion" / "scenario.yaml"
+FILES: Final = [*sorted(HERE.glob("*.yaml")), MEDALLION]
+TOPICS: Final = (
+    "calendar", "cascade", "config", "crash", "cron", "dry-run", "job", "late-data", "opening", "postrun", "rerun",
+    "retry", "sensor", "sla", "trigger", "waiting", "watchdog",
+)  # fmt: skip
+
+# How often a commit is a crash, just before it or just after: every k-th, or one in k by a die that always falls the
+# same. The dice meet every pair of neighbouring commits; a strict rhythm shorter than these could strike the restarted
+# controller at the same place for ever.
+RHYTHMS: Final = ["before every 7th", "after every 13th", "before 1 in 3", "after 1 in 3"]
+# A day of hours or a month of days repeats itself: two rhythms are enough, and a crash at each third commit is slow.
+LONG: Final = frozenset({"cascade-all-hours", "cascade-held-by-a-missing-hour", "cron-a-month-of-days", "medallion"})
+# A refused start that a crash made again counts as one of its tries, so the run is further on at the instant at which
+# this journey stops to look; how it ends is the same, as the other journeys with refusals show.
+SEEN_IN_MID_FLIGHT: Final = frozenset({"job-where-everything-stands"})
+
+Stand = tuple[RunKey, RunStatus, int, Source, FinalReason | None]
+Told = tuple[EventType, str, str, str, int | None]
+Outcome = tuple[list[Stand], Counter[Told]]
+
+
+def named(path: Path) -> str:
+    return "medallion" if path == MEDALLION else path.stem
+
+
+@lru_cache(maxsize=len(FILES))
+def scenario_of(path: Path) -> Scenario:
+    return load_scenario(path)
+
+
+@lru_cache(maxsize=len(FILES))
+def undisturbed(path: Path) -> Outcome:
+    return outcome(play(scenario_of(path)).world)
+
+
+def runs_of(world: World) -> Iterator[Run]:
+    store = world.engine.store
+    for pipeline in store.pipelines():
+        for found in store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.RUN):
+            yield records.convert(found.item, Run, found.key)
+
+
+def outcome(world: World) -> Outcome:
+    """How the runs stand in the end, and which events were committed, how often; not when, nor under which ids."""
+    runs: list[Stand] = [(run.key, run.status, run.attempt, run.source, run.final_reason) for run in runs_of(world)]
+    told: Counter[Told] = Counter(
+        (event.type, event.pipeline_id, event.schedule_id, event.date, event.detail.get("attempt"))
+        for event in world.events
+    )
+    return runs, told
+
+
+class Crashes:
+    """The fault of a rhythm: makes commits crash."""
+
+    def __init__(self, rhythm: str) -> None:
+        when, how, *rest = rhythm.split()
+        self._point = BEFORE_COMMIT if when == "before" else AFTER_COMMIT
+        self._k = int(rest[-1].removesuffix("th"))
+        self._die = random.Random(rhythm) if how == "1" else None
+        self._commits = 0
+
+    def __call__(self, point: str) -> None:
+        if point == self._point:
+            self._commits += 1
+            if self._strikes():
+                raise SimulatedCrash
+
+    def _strikes(self) -> bool:
+        return self._commits % self._k == 0 if self._die is None else self._die.randrange(self._k) == 0
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_a_journey_comes_out_as_it_says_and_the_same_when_played_again(path: Path) -> None:
+    first = play_file(path)
+    again = play_file(path)
+
+    assert [failure.message for failure in first.failures] == []
+    assert again.lines == first.lines
+
+
+@pytest.mark.parametrize(
+    ("path", "rhythm"),
+    [
+        (path, rhythm)
+        for path in FILES
+        if named(path) not in SEEN_IN_MID_FLIGHT
+        for rhythm in RHYTHMS[: 2 if named(path) in LONG else None]
+    ],
+    ids=lambda value: named(value) if isinstance(value, Path) else value,
+)
+def test_crashes_at_commits_change_neither_the_runs_nor_the_events(path: Path, rhythm: str) -> None:
+    played = play(scenario_of(path), fault=Crashes(rhythm))
+
+    assert played.world.crashes > 0
+    assert played.world.dead_letters() == 0
+    runs, told = outcome(played.world)
+    expected_runs, expected_told = undisturbed(path)
+    assert runs == expected_runs
+    assert told == expected_told
+    assert [start for start, count in Counter(played.world.targets.starts).items() if count > 1] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_a_journey_explains_itself_and_expects_something(path: Path) -> None:
+    document = yaml.safe_load(path.read_text(encoding="utf-8"))
+
+    assert document["name"]
+    assert document["description"].count(". ") + 1 >= 2, "two or three sentences that a data engineer understands"
+    expect = document["expect"]
+    assert any("at" in event for event in expect["events"])
+    assert sum(len(expect.get(part, [])) for part in ("never", "counts", "runs")) >= 1
+    assert path == MEDALLION or path.stem.startswith(TOPICS)
+
+
+# ----------------------------------------------------------------------------------------------------- coverage
+
+# What no scenario can bring about, because a scenario's targets and store are sound and the controller is never away
+# for a time. `tests/control/test_rare_events.py` provokes each of them on the real engine.
+NOT_IN_SCENARIOS: Final = frozenset(
+    {
+        EventType.BASELINE_CAPTURE_FAILED,  # needs a store that can not be read
+        EventType.CONFIG_INVALID,  # an invalid config is refused when the scenario is read
+        EventType.INFRA_ALARM,  # comes from the infrastructure below
+        EventType.INFRA_FAILURE,  # needs a store that can not be read
+        EventType.PROBE_FAILED,  # a scenario has no probes
+        EventType.SCHEDULE_MISSED,  # needs a controller that was away: a scripted crash takes no time
+        EventType.SFN_TIMEOUT,  # the embedded execution is bounded so that its windows fit
+        EventType.TRIGGER_UNCERTAIN,  # needs a target that can not be searched
+        EventType.WATCHDOG_DEGRADED,  # needs a record that can not be read
+    }
+)
+# RecordInfraFailure, and the Fail state behind it, are the way out for what goes wrong below us.
+STATES_NOT_IN_SCENARIOS: Final = frozenset({"RecordInfraFailure", "InfraFailure"})
+REASONS_NOT_IN_SCENARIOS: Final = frozenset({FinalReason.INFRA, FinalReason.STALE, FinalReason.UNCERTAIN})
+# Passed through within one commit: no reader ever finds a run there.
+STATUSES_NEVER_AT_REST: Final = frozenset({RunStatus.JOB_POLL_EXHAUSTED})
+
+
+def states_of_the_lifecycle() -> set[str]:
+    placeholders = ("orchestrator_arn", "sla_monitor_arn", "control_table")
+    numbers = {"sfn_timeout_seconds": "1", "trigger_max_attempts": "1"}
+    return set(lifecycle_document(dict.fromkeys(placeholders, "x") | numbers)["States"])
+
+
+def test_together_the_journeys_see_everything_that_can_happen(monkeypatch: pytest.MonkeyPatch) -> None:
+    visited: set[str] = set()
+    watched = partial(SqliteExecutions, on_enter=lambda _name, state, _at: visited.add(state))
+    monkeypatch.setattr(engine_module, "SqliteExecutions", watched)
+    journeys: list[Played] = [play(scenario_of(path)) for path in FILES]
+    events: list[Event] = [event for journey in journeys for event in journey.world.events]
+    runs: list[Run] = [run for journey in journeys for run in runs_of(journey.world)]
+
+    assert set(EventType) - {event.type for event in events} == NOT_IN_SCENARIOS
+    assert states_of_the_lifecycle() - visited == STATES_NOT_IN_SCENARIOS
+    opened_by = {event.detail["source"] for event in events if event.type is EventType.TRIGGER_STARTED}
+    assert set(Source) - opened_by == set()
+    assert set(RunStatus) - {run.status for run in runs} == STATUSES_NEVER_AT_REST
+    assert set(FinalReason) - {run.final_reason for run in runs} == REASONS_NOT_IN_SCENARIOS
