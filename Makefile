@@ -8,8 +8,8 @@ BIN := .venv/bin
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: .venv/.stamp ## play the medallion example on virtual time
-	$(BIN)/interlock simulate examples/medallion/scenario.yaml
+demo: .venv/.stamp ## play the medallion example, in half a minute
+	$(BIN)/interlock demo --once
 
 test: .venv/.stamp ## run all tests
 	$(BIN)/pytest -n logical --maxprocesses 4

@@ -81,6 +81,7 @@ def run_changed(control: Control, change: Change) -> None:
             control.timers.arm(Timer(name, run.retry_at, TimerKind.RETRY, payload))
         case RunStatus.COMPLETED:
             after_run.completed(control, run)
+            upstreams.completed(control, run)
             observing.watch_after_completion(control, run)
         case RunStatus.FAILED_FINAL:
             completion.claim_success(control, run)

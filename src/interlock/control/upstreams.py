@@ -8,7 +8,7 @@ from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.keys import RunKey
 from interlock.model.periods import parse_period
-from interlock.model.run import Marker, RunStatus, Source
+from interlock.model.run import Marker, Run, RunStatus, Source
 
 
 def marker_arrived(control: Control, pipeline: str, schedule_id: str, date: str, upstream: str) -> None:
@@ -23,6 +23,20 @@ def marker_arrived(control: Control, pipeline: str, schedule_id: str, date: str,
         period = cascade.wanted_periods(entry, schedule, parse_period(date))
         if entry.pipeline == upstream and period is not None:
             _advance(control, config, RunKey(pipeline, schedule_id, str(period)), marker)
+
+
+def completed(control: Control, run: Run) -> None:
+    """An upstream may have completed again between the reading and the commit of this run's completion: ask, once.
+
+    The stream-router calls this from the change of the completed run; the request has the name it always has.
+    """
+    config = catalog.current(control.store, run.pipeline)
+    if config is None or not config.after or config.find_schedule(run.schedule) is None:
+        return
+    own = {entry.pipeline for entry in config.after if entry.require == "same-period"}
+    for marker in readiness.markers_for(control.store, run.key):
+        if marker.upstream in own and marker.date == run.date:
+            _advance(control, config, run.key, marker)
 
 
 def _advance(control: Control, config: PipelineConfig, key: RunKey, marker: Marker) -> None:

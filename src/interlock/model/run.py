@@ -71,7 +71,7 @@ class Run(_Record, frozen=True, kw_only=True):
 
     `refused`: the last call of the target surely started nothing, so it may be called again without looking for a job.
     `inputs`: digests of the sensors the attempt was decided on; the circuit breaker compares them.
-    `sla_closed`: the run failed for good once; its SLA is over for all later attempts, even when its state is forgotten.
+    `sla_closed`: the run failed for good once; its SLA is over for all later attempts, even once its state is gone.
     """
 
     pipeline: str
