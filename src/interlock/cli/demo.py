@@ -76,6 +76,8 @@ def _print_outcome(console: "Console", outcome: "Outcome", seconds: float) -> No
         console.print(f"  {bad if act.missing else good} {act.title}", style="red" if act.missing else "green")
         for problem in act.missing:
             console.print(f"      {one_line(problem)}", style="red")
+    if outcome.trouble:
+        console.print(f"  {bad} {one_line(outcome.trouble)}", style="bold red")
 
 
 def _print_results(console: "Console", outcome: "Outcome", folder: Path) -> None:
@@ -108,7 +110,7 @@ def _play_on(port: int, *, keep: bool) -> None:
             folder,
             port,
             lambda entry: _print(console, entry),
-            lambda url: _print_welcome(console, url, folder),
+            lambda url: _print_welcome(console, url, folder, keep=keep),
         )
 
 
@@ -125,20 +127,20 @@ def _throw_away(console: "Console", *, keep: bool) -> Iterator[Path]:
             console.print(f"\n{folder} is removed", style="bold")
 
 
-def _print_welcome(console: "Console", url: str, folder: Path) -> None:
+def _print_welcome(console: "Console", url: str, folder: Path, *, keep: bool) -> None:
     console.print(f"The medallion example is served at {url}; an hour passes in half a minute.", style="bold")
     console.print("In another terminal:")
     for line in columns(
         [
             [f"interlock status --url {url}", "how the pipelines stand"],
-            [f"interlock why crypto-silver --store sqlite:///{folder}/interlock.db", "why it ran, or has not"],
+            [f"interlock why crypto-silver --url {url}", "why it ran, or has not"],
             [f"interlock events --follow --url {url}", "what happens, as it happens"],
             [f"curl {url}/api/v1/events", "the same over HTTP; all of it is in /openapi.json"],
             [f"ls {folder}/gold/crypto", "what came of it; the pipelines beside it may be edited"],
         ]
     ):
         console.print("  ", line, sep="")
-    console.print("Ctrl-C ends it and removes everything.\n")
+    console.print("Ctrl-C ends it.\n" if keep else "Ctrl-C ends it and removes everything.\n")
 
 
 # ------------------------------------------------------------------------------------------------------- timeline

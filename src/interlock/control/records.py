@@ -78,6 +78,13 @@ def get_sla(store: Store, key: RunKey) -> SlaState | None:
     return get(store, run_record(key, keys.SLA), SlaState)
 
 
+def recent_sla(store: Store, pipeline: str, schedule: str, limit: int = 100) -> list[SlaState]:
+    """The SLA states of the latest dates. Runs that fail leave theirs open, so all of them would grow with history."""
+    prefix = f"{keys.SLA}{schedule}#"
+    found = store.query(Table.CONTROL, keys.pipeline_pk(pipeline), prefix, reverse=True, limit=limit)
+    return [convert(record.item, SlaState, record.key) for record in found]
+
+
 def active_runs(store: Store, pipeline: str) -> list[RunKey]:
     """The slots of a pipeline that have an attempt under way."""
     pk = keys.pipeline_pk(pipeline)

@@ -15,7 +15,6 @@ from interlock.model import keys
 from interlock.model.config import Check, PipelineConfig, Schedule, clock_time
 from interlock.model.keys import Table
 from interlock.model.periods import Granularity, parse_period, period_of
-from interlock.model.run import SlaState
 from interlock.model.times import local_time_on, parse_instant, to_local, zone
 
 
@@ -36,7 +35,7 @@ def next_look(control: Control) -> datetime | None:
 
 
 def _of_records(control: Control, pipeline: str) -> Iterator[datetime]:
-    """Leases, retries, awaited post-run data, SLA alerts."""
+    """Leases, retries, awaited post-run data."""
     pk = keys.pipeline_pk(pipeline)
     for key in records.active_runs(control.store, pipeline):
         run = records.get_run(control.store, key)
@@ -46,12 +45,12 @@ def _of_records(control: Control, pipeline: str) -> Iterator[datetime]:
         due = parse_instant(record.item.get("dueAt"))
         if due is not None:
             yield due
-    for record in control.store.query(Table.CONTROL, pk, keys.SLA):
-        yield from sla.next_instants(records.convert(record.item, SlaState, record.key)).values()
 
 
 def _of_schedule(control: Control, config: PipelineConfig, schedule: Schedule, now: datetime) -> Iterator[datetime]:
-    """Ticks and what is due after them; new days and hours; deadlines; a sensor with a time that ages."""
+    """SLA alerts; ticks and what is due after them; new days and hours; deadlines; a sensor with a time that ages."""
+    for state in records.recent_sla(control.store, config.id, schedule.schedule_id):
+        yield from sla.next_instants(state).values()
     tz = zone(schedule.timezone)
     local = to_local(now, tz)
     grace = control.settings.missed_grace

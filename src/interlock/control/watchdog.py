@@ -23,12 +23,13 @@ from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.periods import Granularity, Period, day_period, parse_period
 from interlock.model.run import FinalReason, Run, RunStatus, Source
+from interlock.model.sensor import Sensor
 from interlock.model.times import format_instant, parse_instant, to_local, zone
 from interlock.ports.store import Delete, Matches, Put, Write
 
 log = structlog.get_logger(__name__)
 
-_RECENT_SENSORS: Final = 50
+_RECENT: Final = 50
 _LAST: Final = records.control_key(keys.CONTROLLER, "WATCHDOG")
 
 
@@ -180,11 +181,8 @@ def _recover_triggers(control: Control, watched: Watched, schedule: Schedule) ->
     trigger = schedule.trigger
     if trigger is None:
         return
-    pk = keys.pipeline_pk(watched.config.id)
-    found = control.store.query(Table.CONTROL, pk, keys.sensor_sk(trigger.key), reverse=True, limit=_RECENT_SENSORS)
-    for record in found:
-        sensor = records.sensor_of(record.key.sk[len(keys.SENSOR) :], record.item)
-        if not key_matches(trigger.key, sensor.key) or sensor.received_at < watched.since - watchdog.LOOKBACK:
+    for sensor in _trigger_sensors(control, watched.config.id, trigger.key):
+        if sensor.received_at < watched.since - watchdog.LOOKBACK:
             continue
         period = readiness.run_period_of(schedule, sensor)
         result = trigger_match(trigger, sensor, watched.now)
@@ -195,6 +193,16 @@ def _recover_triggers(control: Control, watched: Watched, schedule: Schedule) ->
             _open_lost(control, watched, schedule, key, f"sensor {sensor.key}: {result.reason}", sensor.received_at)
 
 
+def _trigger_sensors(control: Control, pipeline: str, key: str) -> list[Sensor]:
+    """The sensor itself, and those of the newest periods."""
+    pk, prefix = keys.pipeline_pk(pipeline), keys.sensor_sk(key)
+    plain = control.store.get(records.control_key(pk, prefix))
+    found = control.store.query(Table.CONTROL, pk, f"{prefix}#", reverse=True, limit=_RECENT)
+    items = [(key, plain)] + [(record.key.sk[len(keys.SENSOR) :], record.item) for record in found]
+    sensors = [records.sensor_of(name, item) for name, item in items if item is not None]
+    return [sensor for sensor in sensors if key_matches(key, sensor.key)]
+
+
 def _recover_cascade(control: Control, watched: Watched) -> None:
     """Markers that are complete without a run; the newest few periods are looked at."""
     config = watched.config
@@ -202,7 +210,7 @@ def _recover_cascade(control: Control, watched: Watched) -> None:
         return
     schedule = config.all_schedules[0]
     prefix = f"{keys.MARKER}{schedule.schedule_id}#"
-    found = control.store.query(Table.CONTROL, keys.pipeline_pk(config.id), prefix, reverse=True, limit=_RECENT_SENSORS)
+    found = control.store.query(Table.CONTROL, keys.pipeline_pk(config.id), prefix, reverse=True, limit=_RECENT)
     dates = {record.key.sk[len(prefix) :].split("#")[0] for record in found}
     wanted = {parse_period(date) for date in dates} | {day_period(parse_period(date).day) for date in dates}
     for period in sorted(wanted):
@@ -308,10 +316,10 @@ def overdue_alerts(control: Control, watched: Watched) -> None:
     """8 (and what a lost timer would have told): open SLA states with an instant past."""
     if watched.config.sla is None:
         return
-    pk = keys.pipeline_pk(watched.config.id)
-    for record in control.store.query(Table.CONTROL, pk, keys.SLA):
-        if record.item.get("outcome") is None:
-            sla_monitor.fire_alerts(control, keys.run_of(pk, record.key.sk, keys.SLA))
+    for schedule in watched.config.all_schedules:
+        for state in records.recent_sla(control.store, watched.config.id, schedule.schedule_id):
+            if state.outcome is None:
+                sla_monitor.fire_alerts(control, state.key)
 
 
 # ------------------------------------------------------------------------------------------------- 6, 7: silence

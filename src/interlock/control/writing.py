@@ -9,6 +9,7 @@ import msgspec
 
 from interlock.control import catalog, records, starting
 from interlock.control.context import Control
+from interlock.decide import transitions
 from interlock.decide.sensors import key_matches, period_of_write
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
@@ -151,10 +152,7 @@ def apply_document(control: Control, config: PipelineConfig, document: Mapping[s
 def job_ended(control: Control, key: RunKey, attempt: int) -> bool:
     """A target says by itself that a job of ours is over: log what it says. True when that ended the job."""
     run = records.get_run(control.store, key)
-    if run is None or run.attempt != attempt or run.status is not RunStatus.RUNNING:
-        # Not RUNNING yet: the lifecycle looks for itself as soon as it is.
-        return False
-    if records.outcome_of(control.store, run) is not None:
+    if run is None or run.attempt != attempt or not _still_asked(control, run):
         return False
     config = catalog.opened_with(control.store, run.pipeline, run.config_version)
     asked = starting.request_of(control, config, run)
@@ -162,6 +160,14 @@ def job_ended(control: Control, key: RunKey, attempt: int) -> bool:
     if not status.state.terminal:
         return False
     record = starting.job_record(run, status, control.now())
-    same = Matches({"attempt": attempt, "status": RunStatus.RUNNING.value})
+    same = Matches({"attempt": attempt, "status": run.status.value})
     logged = records.put_job(record, control.new_id())
     return control.store.commit([Require(records.run_record(key, keys.RUN), same), logged]) is None
+
+
+def _still_asked(control: Control, run: Run) -> bool:
+    """Is anybody waiting for the end of this job? Also of one that was given up: a late success completes its run."""
+    if run.status is RunStatus.RUNNING:
+        return records.outcome_of(control.store, run) is None
+    # TRIGGERING: the lifecycle looks for itself as soon as it has recorded the start.
+    return transitions.job_may_have_started(run)

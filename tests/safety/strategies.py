@@ -1,0 +1,263 @@
+"""Random scenarios: small pipelines of every kind, scripted jobs, and people who write what they like.
+
+Everything drawn is plain JSON in the form of a scenario file (SPEC 18), so that a counterexample is a file.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from hypothesis import strategies as st
+
+from tests.safety.faults import FaultPlan, Loss, Redelivery
+
+START: Final = datetime(2026, 3, 5, 0, 0, tzinfo=UTC)  # a Thursday: a weekend is within reach
+_DAYS: Final = ("2026-03-04", "2026-03-05", "2026-03-06", "2026-03-07", "2026-03-08")
+_READY: Final = {"check": "equals", "field": "status", "value": "ready"}
+_DURATIONS: Final = ("1m", "5m", "12m", "30m", "2h")
+
+Json = dict[str, Any]
+
+_TARGETS: Final[tuple[Json, ...]] = ({"type": "glue", "config": {"jobName": "x"}}, {"type": "external"})
+_GOOD_PERIODS: Final[tuple[Json, ...]] = ({}, {}, {"date": "2026-03-05"}, {"date": "2026-03-05", "hour": 8})
+
+
+def _maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | strategy
+
+
+@st.composite
+def _schedules(draw: st.DrawFn, kind: str) -> Json:
+    schedule: Json = {
+        "evaluation": {
+            "window": draw(st.sampled_from(("1m", "10m", "1h", "3h"))),
+            "interval": draw(st.sampled_from(("1m", "5m", "17m"))),
+            "afterWindow": draw(st.sampled_from(("reopen", "stop"))),
+        }
+    }
+    zone = draw(st.sampled_from((None, None, "America/New_York", "Asia/Tokyo")))
+    if zone:
+        schedule["timezone"] = zone
+    if kind in ("daily", "daily-or-sensor"):
+        schedule["cron"] = draw(st.sampled_from(("0 6 * * *", "30 0 * * *", "0 9 * * 1-5", "15 23 * * *")))
+    elif kind == "hourly":
+        schedule["cron"] = draw(st.sampled_from(("5 * * * *", "0 */6 * * *", "40 8-12 * * *")))
+    elif kind == "inclusion":
+        schedule["include"] = {"dates": draw(st.lists(st.sampled_from(_DAYS), min_size=1, max_size=3, unique=True))}
+        schedule["time"] = draw(st.sampled_from(("00:00", "07:30")))
+    if "cron" in schedule and draw(st.integers(0, 3)) == 0:
+        schedule["period"] = "previous"
+    if kind in ("sensor", "daily-or-sensor", "dry"):
+        trigger: Json = {"key": "ready", **_READY}
+        deadline = draw(st.sampled_from((None, None, "05:00", "20:00")))
+        if deadline:
+            trigger["deadline"] = deadline
+        schedule["trigger"] = trigger
+    exclude = draw(
+        _maybe(
+            st.sampled_from(
+                ({"weekends": True}, {"dates": ["2026-03-06"]}, {"days": ["thursday"]}, {"calendar": "closed"})
+            )
+        )
+    )
+    if exclude is not None and kind != "inclusion":
+        schedule["exclude"] = exclude
+    return schedule
+
+
+@st.composite
+def _rules(draw: st.DrawFn, upstreams: list[str]) -> list[Json]:
+    known: list[Json] = [
+        {"key": "ready", **_READY},
+        {"key": "rows", "check": "gte", "field": "count", "value": 100},
+        {"key": "rows", "check": "exists", "period": "any"},
+        {"key": "other", "check": "exists"},
+    ]
+    known += [{"key": f"upstream:{name}", "check": "exists"} for name in upstreams]
+    return draw(st.lists(st.sampled_from(known), min_size=1, max_size=2, unique_by=str))
+
+
+@st.composite
+def _jobs(draw: st.DrawFn) -> Json:
+    kind = draw(st.sampled_from(_TARGETS))
+    return {
+        **kind,
+        "maxRetries": draw(st.integers(0, 2)),
+        "maxCodeRetries": draw(st.integers(0, 2)),
+        "maxDriftReruns": draw(st.integers(0, 2)),
+        "maxManualReruns": draw(st.integers(0, 2)),
+        "jobPollWindowSeconds": draw(st.sampled_from((60, 600, 3600))),
+        "pollInterval": draw(st.sampled_from(("30s", "1m", "7m"))),
+        "retryDelay": draw(st.sampled_from(("0s", "0s", "45s", "20m"))),
+    }
+
+
+@st.composite
+def _slas(draw: st.DrawFn, triggered: bool, hourly: bool) -> Json | None:
+    if not draw(st.booleans()):
+        return None
+    sla: Json = {}
+    if not triggered or draw(st.booleans()):
+        sla["deadline"] = draw(st.sampled_from((":20", ":50"))) if hourly else draw(st.sampled_from(("06:10", "08:00")))
+    if triggered and (not sla or draw(st.booleans())):
+        sla["maxDuration"] = draw(st.sampled_from(("10m", "1h", "6h")))
+    expected = draw(_maybe(st.sampled_from(("5m", "45m"))))
+    if expected:
+        sla["expectedDuration"] = expected
+    if draw(st.booleans()):
+        sla["critical"] = True
+    return sla
+
+
+@st.composite
+def _pipelines(draw: st.DrawFn, name: str, earlier: list[str]) -> Json:
+    kinds = ["daily", "daily-or-sensor", "hourly", "sensor", "sensor", "inclusion", "dry"]
+    kind = draw(st.sampled_from([*kinds, "cascade", "cascade"] if earlier else kinds))
+    after: list[Json] = []
+    if kind == "cascade":
+        named = draw(st.lists(st.sampled_from(earlier), min_size=1, max_size=2, unique=True))
+        after = [{"pipeline": one} for one in named]
+    schedule = draw(_schedules(kind))
+    document: Json = {
+        "pipeline": {"id": name},
+        "schedule": schedule,
+        "validation": {
+            "trigger": draw(st.sampled_from(("ALL", "ANY"))),
+            "rules": draw(_rules([one["pipeline"] for one in after])),
+        },
+        "job": draw(_jobs()),
+    }
+    if after:
+        document["after"] = after
+    sla = draw(_slas("trigger" in schedule, kind == "hourly" and "*" in schedule["cron"].split()[1]))
+    if sla is not None:
+        document["sla"] = sla
+    if draw(st.booleans()):
+        document["postRun"] = draw(_post_runs())
+    if kind == "dry":
+        document["dryRun"] = True
+    return document
+
+
+@st.composite
+def _post_runs(draw: st.DrawFn) -> Json:
+    post: Json = {
+        "rules": [{"key": draw(st.sampled_from(("rows", "out"))), "check": "gte", "field": "count", "value": 100}],
+        "driftField": "count",
+        "driftThreshold": draw(st.sampled_from((0, 10, "5%"))),
+        "onDrift": draw(st.sampled_from(("rerun", "alert"))),
+        "sensorTimeout": draw(st.sampled_from(("10m", "2h"))),
+    }
+    if draw(st.booleans()):
+        post["evaluation"] = {"window": "1h", "interval": "25m"}
+    return post
+
+
+@st.composite
+def _scripts(draw: st.DrawFn) -> list[Json]:
+    def script(result: str) -> Json:
+        one: Json = {"result": result, "after": draw(st.sampled_from(_DURATIONS))}
+        if result in ("fail", "refuse"):
+            one["category"] = draw(st.sampled_from(("TRANSIENT", "PERMANENT", "TIMEOUT")))
+        if result == "refuse" and draw(st.booleans()):
+            one["times"] = draw(st.integers(1, 2))
+        return one
+
+    results = ("success", "success", "success", "fail", "fail", "timeout", "hang", "refuse")
+    return [script(result) for result in draw(st.lists(st.sampled_from(results), min_size=1, max_size=4))]
+
+
+_STATUSES: Final = st.sampled_from(("ready", "ready", "ready", "late"))
+_COUNTS: Final = st.sampled_from((0, 99, 100, 105, 111, 5000))
+
+
+@st.composite
+def _data(draw: st.DrawFn) -> Json:
+    data: Json = {"status": draw(_STATUSES), "count": draw(_COUNTS)}
+    period = draw(st.sampled_from(("none", "none", "date", "date", "hour", "bad-date", "bad-hour")))
+    if period in ("date", "hour", "bad-hour"):
+        data["date"] = draw(st.sampled_from(_DAYS))
+    if period == "hour":
+        data["hour"] = draw(st.sampled_from((0, 8, "09", 23)))
+    if period == "bad-date":
+        data["date"] = draw(st.sampled_from(("soon", "2026-13-01", 20260305, "9999-12-31", "2026-03-05T10")))
+    if period == "bad-hour":
+        data["hour"] = draw(st.sampled_from((24, "x", 1.5)))
+    if draw(st.integers(0, 4)) == 0:
+        data["updatedAt"] = draw(st.sampled_from(("2026-03-05T10:00:00Z", "2026-03-06T10:00:00Z")))
+    return data
+
+
+@st.composite
+def _steps(draw: st.DrawFn, names: list[str], minutes: int) -> Json:
+    # Coarse times, so that steps meet each other, ticks, polls and deadlines at one instant.
+    at = f"+{draw(st.integers(0, minutes // 5)) * 5 + draw(st.sampled_from((0, 0, 1)))}m"
+    name = draw(st.sampled_from(names))
+    kind = draw(st.sampled_from(("sensor",) * 8 + ("rerun", "rerun", "job", "crash")))
+    day = draw(st.sampled_from(_DAYS))
+    if kind == "crash":
+        return {"at": at, "crash": True}
+    if kind == "rerun":
+        return {"at": at, "rerun": name, "date": day, "reason": "again", "force": draw(st.booleans())}
+    if kind == "job":
+        report: Json = {"at": at, "job": name, "date": day}
+        report["result"] = draw(st.sampled_from(("success", "fail", "timeout")))
+        if draw(st.booleans()):
+            report["attempt"] = draw(st.integers(1, 2))
+        return report
+    key = draw(st.sampled_from(("ready", "ready", "ready", "rows", "rows", "out", "other", "nobody")))
+    suffix = draw(st.sampled_from(("", "", "", "#2026-03-05", "#20260306", "#2026-03-05T08")))
+    return {"at": at, "sensor": f"{name}/{key}{suffix}", "data": draw(_data())}
+
+
+@st.composite
+def _good_days(draw: st.DrawFn, name: str, minutes: int) -> list[Json]:
+    """Everything a pipeline waits for, as it comes on a day without trouble: without it little ever starts."""
+    hour = draw(st.integers(0, minutes // 60 - 1))
+    period = draw(st.sampled_from(_GOOD_PERIODS))
+    order = draw(st.permutations(("ready", "rows", "other")))
+    apart = draw(st.sampled_from((0, 0, 1, 20)))
+    return [
+        {
+            "at": f"+{hour * 60 + index * apart}m",
+            "sensor": f"{name}/{key}",
+            "data": {"status": "ready", "count": 100, **period},
+        }
+        for index, key in enumerate(order)
+    ]
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Json:
+    """The fields of a scenario file."""
+    names: list[str] = []
+    pipelines: list[Json] = []
+    for name in ("alpha", "beta", "gamma", "delta")[: draw(st.integers(1, 4))]:
+        pipelines.append(draw(_pipelines(name, list(names))))
+        names.append(name)
+    minutes = draw(st.sampled_from((12, 24, 24, 36, 72))) * 60
+    steps = [step for name in names for _ in range(draw(st.integers(1, 2))) for step in draw(_good_days(name, minutes))]
+    steps += draw(st.lists(_steps(names, minutes), min_size=2, max_size=16))
+    return {
+        "name": "random",
+        "start": START.isoformat().replace("+00:00", "Z"),
+        "until": (START + timedelta(minutes=minutes)).isoformat().replace("+00:00", "Z"),
+        "calendars": [{"name": "closed", "dates": ["2026-03-06"]}],
+        "pipelines": pipelines,
+        "jobs": {name: draw(_scripts()) for name in names},
+        "steps": steps,
+    }
+
+
+@st.composite
+def fault_plans(draw: st.DrawFn) -> FaultPlan:
+    """What goes wrong meanwhile."""
+    instants = st.integers(0, 120)
+    losses = st.lists(st.builds(Loss, instants, st.integers(0, 3)), max_size=2)
+    return FaultPlan(
+        crashes=tuple(sorted(draw(st.sets(st.integers(0, 400), max_size=5)))),
+        redeliveries=tuple(draw(st.lists(st.builds(Redelivery, instants, st.integers(1, 200)), max_size=2))),
+        lags=tuple(sorted(draw(st.sets(instants, max_size=4)))),
+        shuffled=draw(st.booleans()),
+        lost_timers=tuple(draw(losses)),
+        lost_executions=tuple(draw(losses)),
+    )
