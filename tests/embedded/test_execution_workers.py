@@ -14,6 +14,7 @@ from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
 from interlock.embedded.execution_workers import ExecutionWorkers
 from interlock.embedded.executions import SqliteExecutions
+from interlock.embedded.fibers import Outside
 from interlock.embedded.store import SqliteStore
 from interlock.model.errors import InvalidValueError, StoreError
 from interlock.ports.store import Put
@@ -63,7 +64,7 @@ def running(
 
 
 def test_executions_run_at_once_and_none_is_run_twice_at_a_time(tmp_path: Path) -> None:
-    ends, lock, both = Ends(), threading.Lock(), threading.Barrier(2)
+    ends, lock, both, outside = Ends(), threading.Lock(), threading.Barrier(2), Outside()
     running_now: list[str] = []
 
     def work(payload: dict[str, Any]) -> None:
@@ -72,7 +73,8 @@ def test_executions_run_at_once_and_none_is_run_twice_at_a_time(tmp_path: Path) 
             assert name not in running_now
             running_now.append(name)
         if name in ("e0", "e1"):
-            both.wait(PATIENCE)  # neither goes on before the other is there: they run at the same time
+            # Neither goes on before the other is there: they run at the same time.
+            outside.call(lambda: both.wait(PATIENCE))
         with lock:
             running_now.remove(name)
 
@@ -166,10 +168,14 @@ class FlakyExecutions:
         return True
 
 
+def on_a_thread(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, daemon=True).start()
+
+
 def test_an_error_of_the_store_is_outlived(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interlock.embedded.execution_workers._COOL_DOWN_SECONDS", 0.01)
     flaky = FlakyExecutions()
-    workers = ExecutionWorkers(flaky, SystemClock(), 2)
+    workers = ExecutionWorkers(flaky, SystemClock(), 2, on_a_thread)
     workers.start()
     assert flaky.done.wait(PATIENCE)
     workers.stop()
@@ -201,8 +207,37 @@ class LateExecutions(FlakyExecutions):
 def test_a_ring_between_the_look_and_the_sleep_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interlock.embedded.execution_workers._MAX_SLEEP_SECONDS", 1000.0)
     late = LateExecutions()
-    workers = ExecutionWorkers(late, SystemClock(), 1)
+    workers = ExecutionWorkers(late, SystemClock(), 1, on_a_thread)
     late.ring = workers.ring
     workers.start()
     assert late.done.wait(PATIENCE)
     workers.stop()
+
+
+class SlowExecutions(FlakyExecutions):
+    """One that is due as long as it runs, and counts how often it runs at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = threading.Event()
+
+    def due(self, now: datetime, limit: int) -> list[str]:
+        return [] if self.done.is_set() else ["one"]
+
+    def run(self, name: str) -> bool:
+        self.ran.append(name)
+        self.go_on.wait(PATIENCE)
+        self.done.set()
+        return True
+
+
+def test_what_the_dispatcher_has_found_is_not_begun_a_second_time() -> None:
+    slow = SlowExecutions()
+    workers = ExecutionWorkers(slow, SystemClock(), 4, on_a_thread)
+    workers.start()
+    for _ in range(100):
+        workers.begin("one")
+    slow.go_on.set()
+    assert slow.done.wait(PATIENCE)
+    workers.stop()
+    assert slow.ran == ["one"]

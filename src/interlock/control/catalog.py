@@ -39,12 +39,18 @@ def stored(store: Store, pipeline: str) -> Stored | None:
     if item is None:
         return None
     document = _document(item)
-    version = config_version(document)
-    config, errors = _checked(store, msgspec.json.encode(document))
+    encoded = msgspec.json.encode(document)
+    version = _version(encoded)
+    config, errors = _checked(store, encoded)
     if config is not None and config.id != pipeline:
         errors = (f"pipeline.id is {config.id!r}, but it is stored as {pipeline!r}",)
         config = None
     return Stored(pipeline, version, config, errors, document, parse_instant(item.get("firstAppliedAt")))
+
+
+@lru_cache(maxsize=20_000)
+def _version(encoded: bytes) -> str:
+    return config_version(msgspec.json.decode(encoded))
 
 
 def current(store: Store, pipeline: str) -> PipelineConfig | None:

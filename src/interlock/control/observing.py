@@ -3,6 +3,7 @@
 The order matters in one place only: a write that is both drift and late data makes one request, for drift.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -36,11 +37,12 @@ def observe(control: Control, pipeline: str, key: str, at: datetime) -> None:
         if not problem:
             dry_run.observe(control, config, sensor)
         return
+    opened: list[RunKey | None] = []
     for schedule in config.all_schedules:
         if not problem:
-            _triggered(control, config, schedule, sensor)
+            opened.append(_triggered(control, config, schedule, sensor))
         after_run.observe(control, config, schedule, sensor)
-    _wake_readers(control, pipeline, key)
+    _wake_readers(control, pipeline, key, opened)
     _reopen_exhausted(control, config, key)
 
 
@@ -71,14 +73,15 @@ def _tell_invalid(control: Control, config: PipelineConfig, sensor: Sensor, prob
 # ------------------------------------------------------------------------------------------------------ trigger
 
 
-def _triggered(control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor) -> None:
+def _triggered(control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor) -> RunKey | None:
+    """Open the run that a trigger write is for; its slot, when this opened it."""
     trigger = schedule.trigger
     if trigger is None or not key_matches(trigger.key, sensor.key):
-        return
+        return None
     period = readiness.run_period_of(schedule, sensor)
     if isinstance(period, str):
         _tell_invalid(control, config, sensor, period)
-        return
+        return None
     key = RunKey(config.id, schedule.schedule_id, str(period))
     result = trigger_match(trigger, sensor, control.now())
     if result.passed:
@@ -88,9 +91,13 @@ def _triggered(control: Control, config: PipelineConfig, schedule: Schedule, sen
             day=period.day,
             first_arrival=sensor.received_at,
         )
-        if opening.open_first(control, start) in (opening.Opened.OPENED, opening.Opened.EXCLUDED):
-            return
+        outcome = opening.open_first(control, start)
+        if outcome is opening.Opened.OPENED:
+            return key
+        if outcome is opening.Opened.EXCLUDED:
+            return None
     _remember_arrival(control, config, schedule, key, sensor.received_at)
+    return None
 
 
 def _remember_arrival(
@@ -123,8 +130,11 @@ def _remember_arrival(
 # ------------------------------------------------------------------------------------------ waking and re-opening
 
 
-def _wake_readers(control: Control, pipeline: str, sensor_key: str) -> None:
+def _wake_readers(control: Control, pipeline: str, sensor_key: str, opened: Sequence[RunKey | None]) -> None:
+    """Wake the runs that wait for this sensor; those that it opened just now look for themselves when they start."""
     for key in records.active_runs(control.store, pipeline):
+        if key in opened:
+            continue
         run = records.get_run(control.store, key)
         if run is None or run.status is not RunStatus.PENDING or run.passed_at is not None:
             continue

@@ -21,6 +21,7 @@ from interlock.model.errors import InterlockError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import FinalReason, JobEvent, JobRecord, Run, RunStatus
+from interlock.model.sensor import Sensor
 from interlock.ports.jobs import JobState, JobStatus
 from interlock.ports.store import Matches, Put, Require, Write
 
@@ -92,10 +93,10 @@ def evaluate(control: Control, task: Task) -> Output:
             return {"status": "passed"}, []
         now = control.now()
         config = _config_of(control, run)
-        rules, mode = config.validation.rules, config.validation.trigger
-        verdict, _ = readiness.judge(control.store, config, run.key, now, rules, mode)
+        sensors = readiness.gather(control.store, config, run.key, readiness.all_names(config, run.schedule))
+        verdict = readiness.verdict(config, run.key, sensors, now)
         if verdict.passed:
-            return {"status": "passed"}, _passed(control, config, run, verdict, now)
+            return {"status": "passed"}, _passed(config, run, verdict, sensors, now)
         return _wait(config, run, now, seen), []
 
     return records.settle_commit(control, decide)
@@ -110,10 +111,12 @@ def _wait(config: PipelineConfig, run: Run, now: datetime, seen: int) -> Output:
     return {"status": "waiting", "wakeSeq": str(seen), "waitSeconds": wait}
 
 
-def _passed(control: Control, config: PipelineConfig, run: Run, verdict: Verdict, now: datetime) -> list[Write]:
+def _passed(
+    config: PipelineConfig, run: Run, verdict: Verdict, sensors: dict[str, Sensor], now: datetime
+) -> list[Write]:
     schedule = config.schedule_of(run.schedule)
-    inputs = readiness.selected(control.store, config, run.key, readiness.input_names(config, schedule), now)
-    after = readiness.selected(control.store, config, run.key, readiness.post_run_names(config), now)
+    inputs = readiness.choose(config, run.key, readiness.input_names(config, schedule), sensors, now)
+    after = readiness.choose(config, run.key, readiness.post_run_names(config), sensors, now)
     payload = inputs.get(schedule.trigger.key) if schedule.trigger else None
     passed = transitions.amend(
         run,

@@ -42,6 +42,12 @@ def judge(
     return evaluate(rules, mode, sensors, key.period, zone(schedule.timezone), now), sensors
 
 
+def verdict(config: PipelineConfig, key: RunKey, sensors: dict[str, Sensor], now: datetime) -> Verdict:
+    """The verdict of the validation rules on what was gathered for a run."""
+    tz = zone(config.schedule_of(key.schedule).timezone)
+    return evaluate(config.validation.rules, config.validation.trigger, sensors, key.period, tz, now)
+
+
 def readiness(store: Store, config: PipelineConfig, key: RunKey, now: datetime) -> Verdict:
     """The verdict of the validation rules for a run."""
     return judge(store, config, key, now, config.validation.rules, config.validation.trigger)[0]
@@ -59,6 +65,11 @@ def input_names(config: PipelineConfig, schedule: Schedule) -> list[str]:
 def post_run_names(config: PipelineConfig) -> list[str]:
     """The sensors that are watched after completion."""
     return list(dict.fromkeys(rule.key for rule in config.post_run.rules)) if config.post_run else []
+
+
+def all_names(config: PipelineConfig, schedule_id: str) -> list[str]:
+    """Everything that an evaluation decides on or remembers."""
+    return [*input_names(config, config.schedule_of(schedule_id)), *post_run_names(config)]
 
 
 def reads(config: PipelineConfig, sensor_key: str) -> bool:

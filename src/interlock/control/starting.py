@@ -59,8 +59,7 @@ def trigger(control: Control, key: RunKey, attempt: int) -> Output:
         message = f"nobody can tell whether the job {run.run_id} was started; look in the target, then rerun"
         completion.fail_final(control, key, attempt, FinalReason.UNCERTAIN, message)
         return _answer(control, key, attempt)
-    _record_start(control, run, started)
-    return _answer(control, key, attempt)
+    return {"status": "started" if _record_start(control, run, started) else "superseded"}
 
 
 def _answer(control: Control, key: RunKey, attempt: int) -> Output:
@@ -124,11 +123,13 @@ def _call(control: Control, config: PipelineConfig, run: Run) -> JobStarted | No
     return runner.start(request)
 
 
-def _record_start(control: Control, run: Run, started: JobStarted) -> None:
-    def decide() -> tuple[None, list[Write]]:
+def _record_start(control: Control, run: Run, started: JobStarted) -> bool:
+    """RUNNING, and JOB_TRIGGERED; False when the attempt is over, or another one open."""
+
+    def decide() -> tuple[bool, list[Write]]:
         current = records.get_run(control.store, run.key)
         if current is None or current.attempt != run.attempt or current.status is not RunStatus.TRIGGERING:
-            return None, []
+            return current is not None and current.attempt == run.attempt and current.status is RunStatus.RUNNING, []
         now = control.now()
         running = transitions.step(
             current, RunStatus.RUNNING, now=now, job_id=started.job_id, triggered_at=now, refused=False
@@ -148,9 +149,9 @@ def _record_start(control: Control, run: Run, started: JobStarted) -> None:
         if started.status is not None and started.status.state.terminal:
             ended = job_record(running, started.status, now, by=BY_LIFECYCLE)
             writes.append(records.put_job(ended, control.new_id()))
-        return None, writes
+        return True, writes
 
-    records.settle_commit(control, decide)
+    return records.settle_commit(control, decide)
 
 
 def _failed(control: Control, run: Run, error: str, *, permanent: bool, refused: bool) -> InterlockError:

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from interlock.decide.patterns import check_pattern, matches
+from interlock.decide.patterns import compile_pattern
 from interlock.model.events import Event
 
 Subscriber = Callable[[Event], None]
+Matcher = Callable[[Mapping[str, Any]], bool]
 
 
 class LocalBus:
@@ -17,18 +18,16 @@ class LocalBus:
     """
 
     def __init__(self) -> None:
-        self._subscribers: list[tuple[Mapping[str, Any] | None, Subscriber]] = []
+        self._subscribers: list[tuple[Matcher | None, Subscriber]] = []
 
     def subscribe(self, subscriber: Subscriber, pattern: Mapping[str, Any] | None = None) -> None:
         """Call `subscriber` for every event, or for those that match an EventBridge pattern."""
-        if pattern is not None:
-            check_pattern(pattern)
-        self._subscribers.append((pattern, subscriber))
+        self._subscribers.append((None if pattern is None else compile_pattern(pattern), subscriber))
 
     def publish(self, events: Sequence[Event]) -> None:
         """Hand the events over, in their order."""
-        for event in events:
+        for event in events if self._subscribers else ():
             envelope = event.envelope()
-            for pattern, subscriber in self._subscribers:
-                if pattern is None or matches(pattern, envelope):
+            for matches, subscriber in self._subscribers:
+                if matches is None or matches(envelope):
                     subscriber(event)

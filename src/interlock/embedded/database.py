@@ -18,8 +18,7 @@ import structlog
 
 from interlock.embedded.connection import connect, explain, open_store
 from interlock.embedded.groups import Outcome, do_group
-from interlock.embedded.turns import Turns
-from interlock.embedded.writer import Request, Work, WriterThread
+from interlock.embedded.writer import AnyRequest, Work, WriterThread
 from interlock.model.errors import StoreError
 from interlock.ports.clock import Clock
 
@@ -62,7 +61,6 @@ class Database:
         self._connection = connection
         # Guards the write connection. Reentrant, because a work in memory may read while it writes.
         self._lock = threading.RLock()
-        self.turns = Turns()
         self._writing = False
         self._closed = False
         self._readers: deque[sqlite3.Connection] = deque()
@@ -74,7 +72,7 @@ class Database:
         # Its own connection: SQLite tells a connection of the commits of all others, this process's included.
         self._watch = None if path is None else connect(path, mode="ro")
         self._watched = self._data_version()
-        self._writer = None if inline or read_only else WriterThread(self._commit_group, self.turns)
+        self._writer = None if inline or read_only else WriterThread(self._commit_group)
 
     @classmethod
     def open(
@@ -112,9 +110,13 @@ class Database:
         """
         if self._writer is None:
             return self._write_inline(work)
-        future = self._writer.submit(work)
-        with self.turns.given_up():
-            return future.result()
+        return self._writer.write(work)
+
+    def spawn(self, work: Callable[[], None]) -> None:
+        """Run `work` as a fiber on the writer thread (see `fibers`); it must not raise, nor block but by writing."""
+        if self._writer is None:
+            raise StoreError("fibers need the writer thread: this store has none")
+        self._writer.spawn(work)
 
     def submit(self, work: Work[T]) -> Future[T]:
         """As `write`, for a caller that does not wait."""
@@ -177,8 +179,8 @@ class Database:
             self._put_back(riders)
             raise
 
-    def _commit_group(self, requests: Sequence[Request]) -> None:
-        live = [request for request in requests if request.future.set_running_or_notify_cancel()]
+    def _commit_group(self, requests: Sequence[AnyRequest]) -> None:
+        live = [request for request in requests if request.begins()]
         riders = self._take_riders()
         try:
             with self._lock:
@@ -186,16 +188,15 @@ class Database:
         except BaseException as error:  # noqa: BLE001  the writer must live; every caller is told
             self._put_back(riders)
             for request in live:
-                request.future.set_exception(self._failed_commit(error))
+                request.settle(None, self._failed_commit(error))
             return
         for request, outcome in zip(live, outcomes, strict=True):
-            if outcome.error is None:
-                request.future.set_result(outcome.value)
-            else:
-                request.future.set_exception(self._translated(outcome.error))
+            request.settle(outcome.value, None if outcome.error is None else self._translated(outcome.error))
         self._tell_listeners(news)
 
-    def _transact(self, requests: Sequence[Request], riders: Mapping[str, Work[object]]) -> tuple[list[Outcome], bool]:
+    def _transact(
+        self, requests: Sequence[AnyRequest], riders: Mapping[str, Work[object]]
+    ) -> tuple[list[Outcome], bool]:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             return do_group(self._connection, requests, riders), self._commit()
@@ -206,7 +207,6 @@ class Database:
     def _commit(self) -> bool:
         """Commit; true when there are new changes."""
         head: int = self._connection.execute(_HEAD).fetchone()[0]
-        self.turns.give_up()  # while the disk is flushed
         self._connection.execute("COMMIT")
         if head <= self._head:
             return False

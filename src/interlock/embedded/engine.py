@@ -16,11 +16,11 @@ from interlock.embedded.bus import LocalBus
 from interlock.embedded.calendar_clock import CalendarClock
 from interlock.embedded.database import Database
 from interlock.embedded.executions import SqliteExecutions
+from interlock.embedded.fibers import Outside
 from interlock.embedded.lifecycle import ORCHESTRATOR, SLA_MONITOR, load_lifecycle
 from interlock.embedded.store import SqliteStore
 from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.timers import DueTimer, SqliteTimers
-from interlock.embedded.turns import Turns
 from interlock.model import keys
 from interlock.model.config import JobType
 from interlock.model.keys import RunKey, Table
@@ -32,24 +32,21 @@ from interlock.ports.timers import TimerKind
 _log = structlog.get_logger(__name__)
 
 
-class _Outside:
-    """A job's target: while it is called, which may take long, other threads have their turn."""
+class _OutsideRunner:
+    """A job's target, called on a thread of its own: the call may take long, and fibers must not wait for it."""
 
-    def __init__(self, runner: JobRunner, turns: Turns) -> None:
+    def __init__(self, runner: JobRunner, outside: Outside) -> None:
         self._runner = runner
-        self._turns = turns
+        self._outside = outside
 
     def start(self, request: JobRequest) -> JobStarted:
-        with self._turns.given_up():
-            return self._runner.start(request)
+        return self._outside.call(lambda: self._runner.start(request))
 
     def recover(self, request: JobRequest) -> JobStarted | Recovery:
-        with self._turns.given_up():
-            return self._runner.recover(request)
+        return self._outside.call(lambda: self._runner.recover(request))
 
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
-        with self._turns.given_up():
-            return self._runner.check(request, job_id)
+        return self._outside.call(lambda: self._runner.check(request, job_id))
 
 
 class Engine:
@@ -66,6 +63,7 @@ class Engine:
         bus: LocalBus | None = None,
     ) -> None:
         settings = settings or Settings()
+        outside = Outside()
         self.database = database
         self.clock = clock
         self.bus = bus or LocalBus()
@@ -82,14 +80,14 @@ class Engine:
             store=self.store,
             executions=self.executions,
             timers=self.timers,
-            jobs={type_: _Outside(runner, database.turns) for type_, runner in jobs.items()},
+            jobs={type_: _OutsideRunner(runner, outside) for type_, runner in jobs.items()},
             clock=clock,
             new_id=new_id,
             settings=settings,
         )
         self.calendar = CalendarClock(self.control)
         self.router = StreamConsumer(
-            database, "stream-router", (Table.CONTROL, Table.JOBLOG), self._route, turns=database.turns
+            database, "stream-router", (Table.CONTROL, Table.JOBLOG), self._route, fibers=not database.inline
         )
         self.sink = StreamConsumer(database, "event-sink", (Table.EVENTS,), self._publish)
 

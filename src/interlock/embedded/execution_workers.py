@@ -1,13 +1,14 @@
-"""Threads that run what is due.
+"""Fibers that run what is due.
 
-One dispatcher looks up what is due and hands it to workers; memory holds only what runs just now, never what
-waits. The dispatcher sleeps until the next due instant, and is rung awake when something becomes due sooner.
+One dispatcher looks up what is due and has it run; what is started just now needs no look-up. Memory holds only what
+runs, never what waits. The dispatcher sleeps until the next due instant, and is rung awake when something becomes due
+sooner.
 """
 
 import threading
 from collections.abc import Callable
 from datetime import datetime
-from queue import SimpleQueue
+from functools import partial
 from typing import Final, Protocol
 
 import structlog
@@ -40,24 +41,31 @@ class DueExecutions(Protocol):
 
 
 class ExecutionWorkers:
-    """A dispatcher and its workers. One execution is never run by two of them at once."""
+    """A dispatcher, and fibers that run what it finds, `count` at a time. One execution is never run twice at once."""
 
-    def __init__(self, executions: DueExecutions, clock: Clock, count: int) -> None:
+    def __init__(
+        self,
+        executions: DueExecutions,
+        clock: Clock,
+        count: int,
+        spawn: Callable[[Callable[[], None]], None],
+    ) -> None:
         self._executions = executions
         self._clock = clock
         self._count = count
         self._bell = threading.Condition()
         self._rings = 0
-        self._busy: set[str] = set()
+        # What runs now, each with the rings that there had been when it began.
+        self._busy: dict[str, int] = {}
+        # Somebody found no free worker: who finishes next has the dispatcher look again.
+        self._starved = False
         self._stopping = threading.Event()
-        self._queue: SimpleQueue[str | None] = SimpleQueue()
-        self._dispatcher = _thread("interlock-executions", self._dispatch)
-        self._workers = [_thread(f"interlock-execution-{number}", self._work) for number in range(count)]
+        self._dispatcher = threading.Thread(name="interlock-executions", target=self._dispatch, daemon=True)
+        self._spawn = spawn
 
     def start(self) -> None:
         """Begin."""
-        for thread in (self._dispatcher, *self._workers):
-            thread.start()
+        self._dispatcher.start()
 
     def ring(self) -> None:
         """Something may have become due."""
@@ -65,15 +73,28 @@ class ExecutionWorkers:
             self._rings += 1
             self._bell.notify_all()
 
+    def begin(self, name: str) -> None:
+        """Run one that is due now, without a look-up; when all workers are busy it waits for its turn."""
+        with self._bell:
+            if name in self._busy:
+                return  # the dispatcher was faster
+            free = len(self._busy) < self._count and not self._stopping.is_set()
+            if free:
+                self._busy[name] = self._rings
+            else:
+                self._starved = True
+        if free:
+            self._spawn(partial(self._run_one, name))
+        else:
+            self.ring()
+
     def stop(self) -> None:
         """Let what runs now come to its next wait, then end."""
         self._stopping.set()
         self.ring()
         self._dispatcher.join()
-        for _ in self._workers:
-            self._queue.put(None)
-        for worker in self._workers:
-            worker.join()
+        with self._bell:
+            self._bell.wait_for(lambda: not self._busy)
 
     def _dispatch(self) -> None:
         while not self._stopping.is_set():
@@ -95,6 +116,8 @@ class ExecutionWorkers:
         The second helping lies ready for workers that finish, so that a busy dispatcher looks up many at a time.
         """
         if len(busy) > self._count:
+            with self._bell:
+                self._starved = True
             return _MAX_SLEEP_SECONDS
         now = self._clock.now()
         # What runs now is due until it is saved: look past it.
@@ -105,23 +128,35 @@ class ExecutionWorkers:
                 return _MAX_SLEEP_SECONDS
             return min(real_seconds(self._clock, (due - now).total_seconds()), _MAX_SLEEP_SECONDS)
         with self._bell:
-            self._busy.update(names)
+            names = [name for name in names if name not in self._busy]
+            self._busy.update(dict.fromkeys(names, self._rings))
         for name in names:
-            self._queue.put(name)
+            self._spawn(partial(self._run_one, name))
         return 0.0
 
-    def _work(self) -> None:
-        while (name := self._queue.get()) is not None and not self._stopping.is_set():
-            try:
-                self._executions.run(name)
-            except Exception:  # noqa: BLE001  the row is as it was, and due: it is run again
-                _log.exception("an execution could not be saved; trying again", execution=name)
-                self._stopping.wait(_COOL_DOWN_SECONDS)
-            finally:
-                with self._bell:
-                    self._busy.discard(name)
-                self.ring()
+    def _run_one(self, name: str) -> None:
+        if self._stopping.is_set() or self._run(name):
+            self._let_go(name)
+        else:
+            # A fiber must not wait: the execution stays busy for a moment, so that it is not tried again at once.
+            cool_down = threading.Timer(_COOL_DOWN_SECONDS, self._let_go, (name,), {"again": True})
+            cool_down.daemon = True
+            cool_down.start()
 
+    def _run(self, name: str) -> bool:
+        """Run it; false when it could not be saved: the row is as it was, and due, so it is run again."""
+        try:
+            self._executions.run(name)
+        except Exception:  # noqa: BLE001  whatever it is, the worker must live
+            _log.exception("an execution could not be saved; trying again", execution=name)
+            return False
+        return True
 
-def _thread(name: str, target: Callable[[], None]) -> threading.Thread:
-    return threading.Thread(name=name, target=target, daemon=True)
+    def _let_go(self, name: str, *, again: bool = False) -> None:
+        """It is not run any more. Whatever rang meanwhile may have been for it: then the dispatcher looks again."""
+        with self._bell:
+            rung = self._busy.pop(name) != self._rings
+            starved, self._starved = self._starved, False
+            stopped = self._stopping.is_set() and not self._busy
+        if again or rung or starved or stopped:
+            self.ring()

@@ -114,7 +114,8 @@ class SqliteExecutions:
             raise InvalidValueError(f"{name!r} is not an execution name: it has 1 to {_MAX_NAME} characters")
         execution = self._machine.begin(name, _copied(input_), self._clock.now(), _own_bound(input_))
         result = self._database.write(lambda connection: rows.insert(connection, execution))
-        self._ring()
+        if result is StartResult.STARTED and self._workers is not None:
+            self._workers.begin(name)
         return result
 
     def is_open(self, name: str) -> bool:
@@ -181,17 +182,16 @@ class SqliteExecutions:
             self._give_up(name, error, at)
             return True
         try:
-            with self._database.turns.taken():
-                self._advance(row, at)
+            self._advance(row, at)
         except StaleRowError:
             _log.debug("answered while its time-out was being handled; it is run again", execution=name)
         return True
 
     def start_workers(self, count: int) -> None:
-        """Run what is due on so many threads, from now on."""
+        """Run what is due from now on, so many at a time, on fibers of the writer thread."""
         if self._workers is not None:
             raise InvalidValueError("the workers are running already: stop them first")
-        self._workers = ExecutionWorkers(self, self._clock, count)
+        self._workers = ExecutionWorkers(self, self._clock, count, self._database.spawn)
         self._workers.start()
 
     def stop(self) -> None:
@@ -249,6 +249,7 @@ class SqliteExecutions:
         try:
             update = to_update(call.payload)
             if self._database.write(work):
+                self._ring()
                 return None
             error, cause = CONDITION_FAILED, "The conditional request failed"
         except (UpdateRefusedError, CommitRefusedError) as refusal:
@@ -265,6 +266,8 @@ class SqliteExecutions:
 
     def _save(self, execution: ExecutionState, version: int, at: datetime) -> None:
         self._database.write(lambda connection: rows.save(connection, execution, version, at))
+        if execution.status is Status.RUNNING:
+            self._ring()
         if self._on_end is not None and execution.status is not Status.RUNNING:
             self._on_end(execution)
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from interlock.embedded.writer import Request, Work
+from interlock.embedded.writer import AnyRequest, Work
 from interlock.model.errors import StoreError
 
 _log = structlog.get_logger(__name__)
@@ -25,7 +25,7 @@ class Outcome(NamedTuple):
 
 
 def do_group(
-    connection: sqlite3.Connection, requests: Sequence[Request], riders: Mapping[str, Work[object]]
+    connection: sqlite3.Connection, requests: Sequence[AnyRequest], riders: Mapping[str, Work[object]]
 ) -> list[Outcome]:
     """The outcomes, in order. Within a transaction, that is still open afterwards."""
     try:

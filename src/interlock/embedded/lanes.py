@@ -14,20 +14,20 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import msgspec
 import structlog
 
 from interlock.embedded.dead_letters import Failure
-from interlock.embedded.turns import Turns
 from interlock.ports.clock import Clock
 from interlock.ports.store import Change
 
 Handler = Callable[[Sequence[Change]], None]
 Bury = Callable[[Change, Failure], None]
+Spawn = Callable[[Callable[[], None]], None]
 
 FIRST_PAUSE: Final = 0.1
 _BROKEN_STORE_PAUSE: Final = 1.0
@@ -115,12 +115,12 @@ class Delivery:
 
 
 class Lanes:
-    """Some threads that work off partitions, each partition in one lane at a time."""
+    """Work off partitions, each in one lane at a time: `count` threads or, given `spawn`, a fiber per partition."""
 
     def __init__(
         self,
         delivery: Delivery,
-        turns: Turns | None,
+        spawn: Spawn | None = None,
         *,
         count: int,
         batch_size: int,
@@ -129,7 +129,9 @@ class Lanes:
         name: str,
     ) -> None:
         self._delivery = delivery
-        self._turn = turns.taken if turns is not None else nullcontext
+        self._spawn = spawn
+        self._fibers = 0
+        self._fibers_done = threading.Event()
         self._batch_size = batch_size
         self._window = window
         # One lock, two things to wait for: a thread that is woken for nothing costs everybody the interpreter.
@@ -146,8 +148,9 @@ class Lanes:
         self._taken_to = start
         self._stopping = False
         self._crash: BaseException | None = None
+        lanes = range(count if spawn is None else 0)
         self._threads = [
-            threading.Thread(target=self._work, name=f"interlock-{name}-{lane}", daemon=True) for lane in range(count)
+            threading.Thread(target=self._work, name=f"interlock-{name}-{lane}", daemon=True) for lane in lanes
         ]
         for thread in self._threads:
             thread.start()
@@ -165,6 +168,14 @@ class Lanes:
                 partition.add(change)
             self._taken_to = read_to
             self._work_there.notify(len(self._ready) - ready)
+            if self._spawn is not None:
+                self._spawn_ready(self._spawn)
+
+    def _spawn_ready(self, spawn: Spawn) -> None:
+        """A fiber for each partition that has something to do. With the lock held."""
+        while self._ready and not self._stopping:
+            self._fibers += 1
+            spawn(partial(self._work_off, self._ready.popleft()))
 
     def room(self, seconds: float) -> int:
         """How many changes may be taken in; waits a while for room. Raises what a lane crashed with."""
@@ -185,20 +196,58 @@ class Lanes:
         with self._state:
             self._stopping = True
             self._work_there.notify_all()
+            busy = self._fibers > 0
+        if busy:
+            self._fibers_done.wait()
         for thread in self._threads:
             thread.join()
+
+    def _work_off(self, pk: str) -> None:
+        """One partition until it is empty, pauses, or it is time to end."""
+        partition = self._partitions[pk]
+        while not self._stopping:
+            step = self._step(pk, partition)
+            if step is None:
+                break
+            with self._state:
+                self._settle(pk, partition, step)
+                if pk not in self._partitions:
+                    break
+                if step.pause:
+                    self._pause(pk, step.pause)
+                    break
+        with self._state:
+            self._fibers -= 1
+            if self._stopping and not self._fibers:
+                self._fibers_done.set()
+
+    def _pause(self, pk: str, seconds: float) -> None:
+        timer = threading.Timer(seconds, self._resume, (pk,))
+        timer.daemon = True
+        timer.start()
+
+    def _resume(self, pk: str) -> None:
+        with self._state:
+            self._ready.append(pk)
+            if self._spawn is not None:
+                self._spawn_ready(self._spawn)
+
+    def _step(self, pk: str, partition: Partition) -> Step | None:
+        """One call of the handler; None when it crashed."""
+        try:
+            return self._delivery.step(partition)
+        except Exception as error:  # noqa: BLE001  a dead letter could not be written: keep the record, try again
+            _log.error("a dead letter could not be kept; trying again", pk=pk, error=str(error))
+            return Step(pause=_BROKEN_STORE_PAUSE)
+        except BaseException as crash:  # noqa: BLE001  raised again where the lanes are driven
+            self._crashed(crash)
+            return None
 
     def _work(self) -> None:
         while (taken := self._take()) is not None:
             pk, partition = taken
-            try:
-                with self._turn():
-                    step = self._delivery.step(partition)
-            except Exception as error:  # noqa: BLE001  a dead letter could not be written: keep the record, try again
-                _log.error("a dead letter could not be kept; trying again", pk=pk, error=str(error))
-                step = Step(pause=_BROKEN_STORE_PAUSE)
-            except BaseException as crash:  # noqa: BLE001  raised again where the lanes are driven
-                self._crashed(crash)
+            step = self._step(pk, partition)
+            if step is None:
                 return
             self._put(pk, partition, step)
 
@@ -217,20 +266,26 @@ class Lanes:
 
     def _put(self, pk: str, partition: Partition, step: Step) -> None:
         with self._state:
-            full = len(self._open) >= self._window
-            for change in step.settled:
-                del self._open[change.seq]
-            if full and step.settled:
-                self._room_there.notify_all()
+            self._settle(pk, partition, step)
             if not partition:
-                del self._partitions[pk]
-            elif step.pause:
+                return
+            if step.pause:
                 heapq.heappush(self._pausing, (time.monotonic() + step.pause, pk))
                 # This lane may find other work: another one is to see that there is an end of a pause to wait for.
                 self._work_there.notify()
             else:
                 # Nobody need be woken: this lane comes back for a partition itself.
                 self._ready.append(pk)
+
+    def _settle(self, pk: str, partition: Partition, step: Step) -> None:
+        """Forget what is done, and the partition with its last change. With the lock held."""
+        full = len(self._open) >= self._window
+        for change in step.settled:
+            del self._open[change.seq]
+        if full and step.settled:
+            self._room_there.notify_all()
+        if not partition:
+            del self._partitions[pk]
 
     def _crashed(self, crash: BaseException) -> None:
         with self._state:

@@ -37,7 +37,8 @@ from interlock.ports.store import (
 
 STREAMED: Final = frozenset({Table.CONTROL, Table.JOBLOG, Table.EVENTS})
 _LIVE: Final = "(ttl IS NULL OR ttl > ?)"
-_GET: Final = {table: f"SELECT item FROM {table} WHERE pk = ? AND sk = ? AND {_LIVE}" for table in Table}
+# Reads by key check the ttl themselves: hardly an item has one, and asking the clock costs more than the comparison.
+_GET: Final = {table: f"SELECT item, ttl FROM {table} WHERE pk = ? AND sk = ?" for table in Table}
 _ITEM_COLUMNS: Final = ("pk", "sk", "ttl", "item")
 _COLUMNS: Final = dict.fromkeys(Table, _ITEM_COLUMNS) | {Table.EVENTS: (*_ITEM_COLUMNS, "type", "at")}
 _CHANGE_COLUMNS: Final = ("tbl", "pk", "sk", "at", "item")
@@ -67,16 +68,17 @@ class SqliteStore:
 
     def get(self, key: Key) -> Item | None:
         """The item, or None."""
-        rows = self._database.read(_GET[key.table], (key.pk, key.sk, self._seconds()))
-        return _decode(rows[0][0]) if rows else None
+        rows = self._database.read(_GET[key.table], (key.pk, key.sk))
+        if not rows or not self._is_live(rows[0][1]):
+            return None
+        return _decode(rows[0][0])
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
         """The items of these keys, in their order."""
-        now = self._seconds()
         found: dict[Key, Item] = {}
         for (table, pk), sks in _by_partition(keys).items():
-            rows = self._database.read(_get_some(table, len(sks)), (pk, *sks, now))
-            found.update((Key(table, pk, sk), _decode(item)) for sk, item in rows)
+            rows = self._database.read(_get_some(table, len(sks)), (pk, *sks))
+            found.update((Key(table, pk, sk), _decode(item)) for sk, item, ttl in rows if self._is_live(ttl))
         return [found.get(key) for key in keys]
 
     def query(
@@ -112,6 +114,9 @@ class SqliteStore:
         """Events of a type with since <= tsMillis < until, oldest first."""
         rows = self._database.read(_BY_TYPE, (type_, since, until, self._seconds(), max(limit, 0)))
         return [Record(Key(Table.EVENTS, pk, sk), _decode(item)) for pk, sk, item in rows]
+
+    def _is_live(self, ttl: int | None) -> bool:
+        return ttl is None or ttl > self._seconds()
 
     def _seconds(self) -> int:
         return epoch_millis(self._clock.now()) // 1000
@@ -196,8 +201,9 @@ def _current(connection: sqlite3.Connection, keys: Sequence[Key], now_ms: int) -
     """What is stored under these keys."""
     found: dict[Key, Item] = {}
     for (table, pk), sks in _by_partition(keys).items():
-        rows = connection.execute(_get_some(table, len(sks)), (pk, *sks, now_ms // 1000)).fetchall()
-        found.update((Key(table, pk, sk), _decode(item)) for sk, item in rows)
+        for sk, item, ttl in connection.execute(_get_some(table, len(sks)), (pk, *sks)).fetchall():
+            if ttl is None or ttl > now_ms // 1000:
+                found[Key(table, pk, sk)] = _decode(item)
     return found
 
 
@@ -210,7 +216,7 @@ def _by_partition(keys: Sequence[Key]) -> dict[tuple[Table, str], list[str]]:
 
 @lru_cache(maxsize=256)
 def _get_some(table: Table, count: int) -> str:
-    return f"SELECT sk, item FROM {table} WHERE pk = ? AND sk IN ({', '.join('?' * count)}) AND {_LIVE}"
+    return f"SELECT sk, item, ttl FROM {table} WHERE pk = ? AND sk IN ({', '.join('?' * count)})"
 
 
 def _put(puts: dict[Table, list[Row]], key: Key, item: Mapping[str, Any], text: str | None) -> str:

@@ -16,7 +16,6 @@ from interlock.embedded.clock import pause
 from interlock.embedded.database import Database, Row
 from interlock.embedded.dead_letters import Failure, LetterKind, bury
 from interlock.embedded.lanes import Delivery, Handler, Lanes, Partition
-from interlock.embedded.turns import Turns
 from interlock.model.errors import StoreError
 from interlock.model.keys import Table
 from interlock.ports.store import Change, Item
@@ -49,15 +48,15 @@ class StreamConsumer:
         batch_size: int = 10,
         tries: int = 3,
         lanes: int = 4,
-        turns: Turns | None = None,
+        fibers: bool = False,
     ) -> None:
-        """`turns`: those that the handler's calls take, on threads; none for a handler that may wait for others."""
+        """`fibers`: call the handler on fibers of the writer thread; for one that waits for nothing but commits."""
         self.name = name
         self._database = database
         self._delivery = Delivery(handler, self._bury, database.clock, tries)
         self._batch_size = batch_size
         self._lanes = lanes
-        self._turns = turns
+        self._fibers = fibers
         self._tables = [table.value for table in tables]
         marks = ", ".join("?" for _ in tables)
         self._select = (
@@ -133,7 +132,7 @@ class StreamConsumer:
         position = self._registered()
         lanes = Lanes(
             self._delivery,
-            self._turns,
+            self._database.spawn if self._fibers else None,
             count=self._lanes,
             batch_size=self._batch_size,
             window=_WINDOW,
@@ -154,8 +153,7 @@ class StreamConsumer:
             try:
                 head = self._database.wait_for_change(position, _WAIT_SECONDS) if room else position
                 if head > position:
-                    with self._database.turns.taken():
-                        changes, position = self._read(position, head, min(room, _CHUNK))
+                    changes, position = self._read(position, head, min(room, _CHUNK))
                     lanes.offer(changes, position)
             except StoreError as error:
                 # The disk may be full for a while; a consumer that ended would stay silent for ever.

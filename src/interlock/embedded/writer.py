@@ -1,4 +1,4 @@
-"""The one writer thread.
+"""The one writer thread, which runs fibers, too.
 
 SQLite has one writer at a time and a durable commit costs a disk flush, so writes are committed in groups: whatever
 queued up while the last group was being flushed is the next group. Nothing is ever delayed to make a group larger:
@@ -7,23 +7,27 @@ alone, a write is a group of one; under load, groups grow by themselves.
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
-from interlock.embedded.turns import Turns
+from greenlet import getcurrent
+
+from interlock.embedded.fibers import Fiber, park
 from interlock.model.errors import StoreError
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-# A bound on how long the first of a group waits for the last.
+# Bounds on how long the first of a group waits for the last.
 _MAX_GROUP: Final = 500
+_PATIENCE: Final = 0.005
 
 
 class Request:
-    """A piece of work somebody waits for."""
+    """A piece of work that a thread waits for."""
 
     __slots__ = ("future", "work")
 
@@ -31,30 +35,93 @@ class Request:
         self.work = work
         self.future: Future[Any] = Future()
 
+    def begins(self) -> bool:
+        """False when nobody waits for it any more."""
+        return self.future.set_running_or_notify_cancel()
+
+    def settle(self, value: Any, error: BaseException | None) -> None:
+        """It is committed, or failed."""
+        if error is None:
+            self.future.set_result(value)
+        else:
+            self.future.set_exception(error)
+
+
+class FiberRequest:
+    """A piece of work that a fiber waits for: parked and woken on the writer thread itself, it needs no future."""
+
+    __slots__ = ("error", "fiber", "settled", "value", "work")
+
+    def __init__(self, work: Work[Any], fiber: Fiber) -> None:
+        self.work = work
+        self.fiber = fiber
+        self.settled = False
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+    def begins(self) -> bool:
+        """A fiber does not stop waiting."""
+        return True
+
+    def settle(self, value: Any, error: BaseException | None) -> None:
+        """It is committed, or failed."""
+        self.value, self.error, self.settled = value, error, True
+        self.fiber.wake(self.fiber)
+
+    def result(self) -> Any:
+        """Parks the fiber until it is settled."""
+        while not self.settled:
+            park(self.fiber)
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+AnyRequest = Request | FiberRequest
+
 
 class WriterThread:
-    """Gathers requests into groups and has each group committed. `commit` must settle every future it is given."""
+    """Gathers requests into groups and has each group committed. `commit` must settle every future it is given.
 
-    def __init__(self, commit: Callable[[Sequence[Request]], None], turns: Turns) -> None:
+    Between two commits it runs fibers: what they have to write is in the next group.
+    """
+
+    def __init__(self, commit: Callable[[Sequence[AnyRequest]], None]) -> None:
         self._commit = commit
-        self._turns = turns
-        self._queue: SimpleQueue[Request | None] = SimpleQueue()
+        self._queue: SimpleQueue[AnyRequest | Fiber | Callable[[], None] | None] = SimpleQueue()
         # Orders submissions against the closing mark: nothing may be queued behind it, for nobody would answer.
         self._gate = threading.Lock()
         self._closed = False
         self._thread = threading.Thread(target=self._serve, name="interlock-writer", daemon=True)
         self._thread.start()
 
+    def write(self, work: Work[T]) -> T:
+        """Do it, and wait for its commit."""
+        fiber = getcurrent()
+        if not isinstance(fiber, Fiber):
+            return self.submit(work).result()
+        request = FiberRequest(work, fiber)
+        self._put(request)
+        done: T = request.result()
+        return done
+
     def submit(self, work: Work[T]) -> Future[T]:
         """Queue it; the future is settled after the commit."""
-        if threading.current_thread() is self._thread:
+        if threading.current_thread() is self._thread and not isinstance(getcurrent(), Fiber):
             raise StoreError("a write from within a write would wait for itself: use the connection that is given")
         request = Request(work)
+        self._put(request)
+        return request.future
+
+    def _put(self, request: AnyRequest) -> None:
         with self._gate:
             if self._closed:
                 raise StoreError("the store is closed: nothing can be written any more")
             self._queue.put(request)
-        return request.future
+
+    def spawn(self, work: Callable[[], None]) -> None:
+        """Run `work` as a fiber. It must not raise; once the store is closed it is not begun any more."""
+        self._queue.put(work)
 
     def close(self) -> None:
         """Commit what is queued, then end."""
@@ -65,23 +132,38 @@ class WriterThread:
         self._thread.join()
 
     def _serve(self) -> None:
-        closing = False
-        while not closing:
-            first = self._queue.get()
-            # Waiting for the turn behind all who wait for theirs: what they write is in this group.
-            with self._turns.taken():
-                group, closing = self._next_group(first)
-                if group:
-                    self._commit(group)
+        group: list[AnyRequest] = []
+        patient_until = 0.0
+        while True:
+            item = self._next(wait=not group)
+            if isinstance(item, Request | FiberRequest):
+                if not group:
+                    patient_until = time.monotonic() + _PATIENCE
+                group.append(item)
+                if len(group) < _MAX_GROUP:
+                    continue
+            elif isinstance(item, Fiber):
+                item.switch()
+            elif item is not None and item is not _NOTHING_THERE:
+                Fiber(item, self._queue.put).switch()
+            # With nothing else to do, commit; but fibers that keep coming must not hold it up for ever.
+            if group and (item is _NOTHING_THERE or item is None or self._is_due(group, patient_until)):
+                self._commit(group)
+                group = []
+            if item is None:
+                return
 
-    def _next_group(self, request: Request | None) -> tuple[list[Request], bool]:
-        group: list[Request] = []
-        while request is not None:
-            group.append(request)
-            if len(group) == _MAX_GROUP:
-                return group, False
-            try:
-                request = self._queue.get_nowait()
-            except Empty:
-                return group, False
-        return group, True
+    def _is_due(self, group: list[AnyRequest], patient_until: float) -> bool:
+        return len(group) >= _MAX_GROUP or time.monotonic() >= patient_until
+
+    def _next(self, *, wait: bool) -> AnyRequest | Fiber | Callable[[], None] | None:
+        if wait:
+            return self._queue.get()
+        try:
+            return self._queue.get_nowait()
+        except Empty:
+            return _NOTHING_THERE
+
+
+def _NOTHING_THERE() -> None:  # noqa: N802 - a mark in the queue's type, never called
+    """The queue is empty."""
