@@ -53,7 +53,7 @@ def prepare_sensor(
         key=key,
         received_at=received,
         period=str(own.period) if own.period else "",
-        warnings=_warnings(config, key, own.problem),
+        warnings=(*_warnings(config, key, own.problem), *_ttl_warnings(ttl, received)),
     )
     return Put(where, records.sensor_item(observation, received, ttl=ttl, by=by)), written
 
@@ -65,6 +65,12 @@ def _warnings(config: PipelineConfig | None, key: str, problem: str) -> tuple[st
     if config is not None and not any(key_matches(name, key) for name in read_keys(config)):
         found.append(f"no rule of {config.id} reads {key!r}: it reads {', '.join(read_keys(config))}")
     return tuple(found)
+
+
+def _ttl_warnings(ttl: int | None, now: datetime) -> tuple[str, ...]:
+    if ttl is None or ttl > now.timestamp():
+        return ()
+    return (f"ttl {ttl} is in the past, so the sensor counts as absent: it is the epoch second at which it expires",)
 
 
 def read_keys(config: PipelineConfig) -> list[str]:

@@ -1,4 +1,4 @@
-"""The watchdog's look at triggers is bounded, and still sees the one sensor that matters."""
+"""Bounds: what the watchdog looks at in one pass, and what a sensor write is warned of."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -56,3 +56,10 @@ def test_sla_states_of_runs_that_failed_are_not_all_read_at_every_pass() -> None
     recent = records.recent_sla(control.store, "orders", "stream")
     assert len(recent) == 100
     assert recent[0].date > recent[-1].date
+
+
+def test_a_ttl_in_the_past_is_stored_with_a_warning() -> None:
+    control = _world().engine.control
+    written = writing.write_sensor(control, "orders", "ready", {"n": 1}, ttl=3600)
+    assert any("in the past" in warning for warning in written.warnings)
+    assert not writing.write_sensor(control, "orders", "ready", {"n": 1}, ttl=int(_START.timestamp()) + 60).warnings
