@@ -59,13 +59,12 @@ class TestRulesFirst:
         assert violations(world) == []
 
     def test_the_propertys_own_check(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        real = readiness.judge
+        real = readiness.verdict
 
-        def careless(*args: Any) -> tuple[Verdict, dict[str, Any]]:
-            verdict, sensors = real(*args)
-            return msgspec.structs.replace(verdict, passed=True), sensors
+        def careless(*args: Any) -> Verdict:
+            return msgspec.structs.replace(real(*args), passed=True)
 
-        monkeypatch.setattr(readiness, "judge", careless)
+        monkeypatch.setattr(readiness, "verdict", careless)
         world = staged(pipeline(validation={"rules": [ROWS]}), until="2026-03-05T00:15:00Z")
         assert any("rules that did not pass" in one for one in broken(world, 1))
 

@@ -50,7 +50,7 @@ def verdict(config: PipelineConfig, key: RunKey, sensors: dict[str, Sensor], now
 
 def readiness(store: Store, config: PipelineConfig, key: RunKey, now: datetime) -> Verdict:
     """The verdict of the validation rules for a run."""
-    return judge(store, config, key, now, config.validation.rules, config.validation.trigger)[0]
+    return verdict(config, key, gather(store, config, key, [rule.key for rule in config.validation.rules]), now)
 
 
 def input_names(config: PipelineConfig, schedule: Schedule) -> list[str]:
