@@ -7,7 +7,8 @@ import pytest
 
 from interlock.config.decode import decode
 from interlock.config.problems import Severity, format_path
-from interlock.config.semantics import check_calendar, check_pipeline
+from interlock.config.semantics import check_calendar, find_errors
+from interlock.config.warnings import find_warnings
 from interlock.model.config import Calendar, PipelineConfig
 
 RULE = {"key": "k", "check": "exists"}
@@ -29,7 +30,7 @@ def pipeline(**changes: object) -> dict[str, Any]:
 def found(document: Mapping[str, object]) -> tuple[list[str], list[str]]:
     config = decode(document, PipelineConfig)
     assert isinstance(config, PipelineConfig), config
-    findings = check_pipeline(config, ["us-federal", "month-end"])
+    findings = find_errors(config, ["us-federal", "month-end"]) or tuple(find_warnings(config))
     lines = [(one.severity, f"{format_path(one.path)}: {one.message}") for one in findings]
     return (
         [line for severity, line in lines if severity is Severity.ERROR],

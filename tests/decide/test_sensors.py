@@ -16,8 +16,7 @@ from interlock.decide.sensors import (
     select,
     trigger_match,
 )
-from interlock.model.config import Check, Trigger
-from interlock.model.errors import InvalidValueError
+from interlock.model.config import Check, Schedule, Trigger
 from interlock.model.periods import Granularity, Period, parse_period, period_of
 from interlock.model.sensor import Sensor
 from interlock.model.times import zone
@@ -124,16 +123,26 @@ def test_period_of_any_write_is_read_or_refused(data: dict[str, Any]) -> None:
     ],
 )
 def test_without_a_period_a_write_is_of_the_day_it_was_received(received: str, tz: Any, expected: str) -> None:
-    assert str(run_period(sensor("k", at=datetime.fromisoformat(received)), tz)) == expected
+    schedule = Schedule(timezone=str(tz))
+    assert str(run_period(schedule, sensor("k", at=datetime.fromisoformat(received)))) == expected
 
 
 def test_a_write_opens_the_run_of_its_own_period() -> None:
-    assert str(run_period(sensor("k#20260301T10"), UTC_ZONE)) == "2026-03-01T10"
+    assert run_period(Schedule(), sensor("k#20260301T10")) == parse_period("2026-03-01T10")
+
+
+def test_a_cron_fixes_how_long_the_periods_are() -> None:
+    daily, hourly = Schedule(cron="0 8 * * *"), Schedule(cron="0 * * * *")
+    hour, day = sensor("k#20260301T10"), sensor("k", {"date": "2026-03-01"})
+    assert run_period(daily, hour) == parse_period("2026-03-01")
+    assert run_period(hourly, hour) == parse_period("2026-03-01T10")
+    assert run_period(hourly, day) == "2026-03-01 is one day, but each run of this schedule is for one hour"
 
 
 def test_a_malformed_write_opens_nothing() -> None:
-    with pytest.raises(InvalidValueError, match='sensor k: date is "soon"'):
-        run_period(sensor("k", {"date": "soon"}), UTC_ZONE)
+    why = run_period(Schedule(), sensor("k", {"date": "soon"}))
+    assert isinstance(why, str)
+    assert why.startswith('date is "soon"')
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,8 @@ def broken(world: FaultyWorld, number: int) -> list[str]:
     return list(PROPERTIES[number](Ledger(world)))
 
 
-def _start_again(control: Any, config: Any, run: Any) -> Any:
-    return starting.runner_of(control, config).start(starting.request_of(control, config, run))
+def _start_again(control: Any, config: Any, intent: Any) -> Any:
+    return starting.runner_of(control, config).start(starting.request_of(control, config, intent.run))
 
 
 class TestRulesFirst:

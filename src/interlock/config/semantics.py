@@ -9,16 +9,10 @@ from interlock.config.jobs import check_job
 from interlock.config.problems import Finding, Severity
 from interlock.config.rules import check_key, check_rules
 from interlock.config.schedules import check_dates, check_evaluation, check_schedules, check_sla, cron_granularity
-from interlock.config.warnings import find_warnings
 from interlock.decide.values import show
 from interlock.model.config import Calendar, PipelineConfig
 from interlock.model.durations import Duration, format_duration
 from interlock.model.periods import Granularity
-
-
-def check_pipeline(config: PipelineConfig, calendars: Collection[str]) -> tuple[Finding, ...]:
-    """All errors of a config; if there are none, its warnings."""
-    return find_errors(config, calendars) or tuple(find_warnings(config))
 
 
 def find_errors(config: PipelineConfig, calendars: Collection[str]) -> tuple[Finding, ...]:

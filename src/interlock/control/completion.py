@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from interlock.control import catalog, changed_inputs, opening, readiness, records
 from interlock.control.context import Control
-from interlock.decide import cascade, retries, sla, transitions
+from interlock.decide import cascade, retries, sla, transitions, watchdog
 from interlock.decide.retries import RetryVerdict
 from interlock.model import keys
 from interlock.model.config import Job, PipelineConfig
@@ -143,8 +143,8 @@ def _baseline(
     seen = {key: sensor.received_at for key, sensor in gathered.items()}
     kept = Baseline(attempt=run.attempt, at=now, version=1, sensors=sensors, seen=seen)
     writes: list[Write] = [Put(records.run_record(run.key, keys.BASELINE), records.plain(kept))]
-    if config.post_run.rules:
-        due = now + config.post_run.sensor_timeout
+    due = watchdog.post_run_due_at(config.post_run, now)
+    if due is not None:
         watch = {"attempt": run.attempt, "completedAt": format_instant(now), "dueAt": format_instant(due)}
         writes.append(Put(records.run_record(run.key, keys.AWAITED), watch))
     return writes, [told]

@@ -15,7 +15,7 @@ from interlock.decide import calendars, late_data
 from interlock.decide import dry_run as decide
 from interlock.decide.drift import find_drift
 from interlock.decide.retries import retry_source
-from interlock.decide.sensors import key_matches, period_of_write, trigger_match
+from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule
 from interlock.model.events import Event, EventType
@@ -46,7 +46,7 @@ def _begin(control: Control, config: PipelineConfig, schedule: Schedule, sensor:
     trigger = schedule.trigger
     if trigger is None or not key_matches(trigger.key, sensor.key):
         return
-    period = readiness.run_period_of(schedule, sensor)
+    period = run_period(schedule, sensor)
     if isinstance(period, str) or not trigger_match(trigger, sensor, control.now()).passed:
         return
     key = RunKey(config.id, schedule.schedule_id, str(period))
@@ -176,7 +176,7 @@ def _late(config: PipelineConfig, marker: DryRun, sensor: Sensor, now: datetime)
     trigger = schedule.trigger
     if trigger is None or marker.trigger_payload is None or not key_matches(trigger.key, sensor.key):
         return None
-    if str(readiness.run_period_of(schedule, sensor)) != marker.date:
+    if str(run_period(schedule, sensor)) != marker.date:
         return None
     changed = late_data.significant_changes(marker.trigger_payload, sensor.data)
     if not changed:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from interlock.control import after_run, catalog, dry_run, opening, readiness, records, waking
 from interlock.control.context import Control
 from interlock.decide import calendars, transitions
-from interlock.decide.sensors import key_matches, period_of_write, trigger_match
+from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule
 from interlock.model.events import EventType
@@ -78,7 +78,7 @@ def _triggered(control: Control, config: PipelineConfig, schedule: Schedule, sen
     trigger = schedule.trigger
     if trigger is None or not key_matches(trigger.key, sensor.key):
         return None
-    period = readiness.run_period_of(schedule, sensor)
+    period = run_period(schedule, sensor)
     if isinstance(period, str):
         _tell_invalid(control, config, sensor, period)
         return None

@@ -4,7 +4,7 @@ Nothing is started here. The stream-router starts the execution from the change 
 repairs a start that was lost; so a crash at any instant leaves either no run or one that will be started.
 """
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -19,7 +19,6 @@ from interlock.model.config import PipelineConfig, Schedule
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import Run, SlaState, Source
-from interlock.model.times import zone
 from interlock.ports.executions import StartResult
 from interlock.ports.store import Delete, Write
 
@@ -182,9 +181,8 @@ def execution_bound(control: Control, config: PipelineConfig, schedule: Schedule
 
 def lease_until(control: Control, config: PipelineConfig, schedule: Schedule) -> datetime:
     """An attempt that lives longer than this is stale; only the watchdog acts on it."""
-    now = control.now()
-    seconds = execution_bound(control, config, schedule)
-    return now + control.settings.lease_margin + type(control.settings.lease_margin)(seconds=seconds)
+    bound = timedelta(seconds=execution_bound(control, config, schedule))
+    return control.now() + bound + control.settings.lease_margin
 
 
 def start_execution(control: Control, run: Run) -> bool:
@@ -206,8 +204,3 @@ def start_execution(control: Control, run: Run) -> bool:
         },
     )
     return result is not StartResult.ALREADY_CLOSED
-
-
-def tz_of(schedule: Schedule) -> Any:
-    """The schedule's zone."""
-    return zone(schedule.timezone)

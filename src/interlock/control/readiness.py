@@ -7,16 +7,15 @@ from typing import Any
 from interlock.control import catalog, records
 from interlock.control.records import digest
 from interlock.decide import cascade
-from interlock.decide.cron import granularity
 from interlock.decide.rules import Verdict, evaluate
-from interlock.decide.sensors import candidate_keys, key_matches, period_of_write, select
+from interlock.decide.sensors import candidate_keys, key_matches, run_period, select
 from interlock.model import keys
 from interlock.model.config import Mode, PipelineConfig, Rule, Schedule, Upstream
 from interlock.model.keys import RunKey, Table
-from interlock.model.periods import Granularity, Period, parse_period, period_of
+from interlock.model.periods import Period, parse_period
 from interlock.model.run import Marker
 from interlock.model.sensor import Sensor, is_upstream
-from interlock.model.times import to_local, zone
+from interlock.model.times import zone
 from interlock.ports.store import Store
 
 
@@ -98,25 +97,6 @@ def digests(sensors: dict[str, Sensor]) -> dict[str, str]:
     return {name: digest(sensor.data) for name, sensor in sensors.items()}
 
 
-def run_period_of(schedule: Schedule, sensor: Sensor) -> Period | str:
-    """The period a trigger write is for, or why none can be told.
-
-    A cron fixes how long periods are. A write without a period of its own is for the day (or the cron's hour) it came.
-    """
-    written = period_of_write(sensor.key, sensor.data)
-    if written.problem:
-        return written.problem
-    own = written.period
-    wanted = granularity(schedule.cron) if schedule.cron else (own.granularity if own else Granularity.DAY)
-    if own is None:
-        return period_of(to_local(sensor.received_at, zone(schedule.timezone)), wanted)
-    if wanted.length > own.granularity.length:
-        return period_of(own.at, wanted)
-    if wanted.length < own.granularity.length:
-        return f"{own} is a {own.granularity}, but the runs of this schedule are for a {wanted} each"
-    return own
-
-
 def trigger_observation(store: Store, config: PipelineConfig, key: RunKey, now: datetime) -> Sensor | None:
     """What the trigger sensor says for a run; None without a trigger, or an observation that is for this very run.
 
@@ -126,7 +106,7 @@ def trigger_observation(store: Store, config: PipelineConfig, key: RunKey, now: 
     if schedule.trigger is None:
         return None
     found = selected(store, config, key, [schedule.trigger.key], now).get(schedule.trigger.key)
-    return found if found is not None and str(run_period_of(schedule, found)) == key.date else None
+    return found if found is not None and str(run_period(schedule, found)) == key.date else None
 
 
 def trigger_payload(store: Store, config: PipelineConfig, key: RunKey, now: datetime) -> dict[str, Any] | None:

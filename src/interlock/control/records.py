@@ -20,7 +20,7 @@ from interlock.model.keys import RunKey, Table
 from interlock.model.run import Active, JobRecord, RerunRecord, Run, SlaState
 from interlock.model.sensor import Sensor
 from interlock.model.times import epoch_millis, format_instant, parse_instant
-from interlock.ports.store import Condition, Conflict, Delete, Item, Key, Matches, Missing, Put, Store, Write
+from interlock.ports.store import Condition, Delete, Item, Key, Matches, Missing, Put, Store, Write
 
 T = TypeVar("T")
 
@@ -279,8 +279,3 @@ def settle_commit(control: Control, decide: Callable[[], tuple[T, Iterable[Write
         if not pending or control.store.commit(pending) is None:
             return result
     raise StoreError(f"a commit lost {_TRIES} times in a row: somebody keeps changing the same record")
-
-
-def committed(conflict: Conflict | None) -> bool:
-    """Reads better than `is None`."""
-    return conflict is None

@@ -9,8 +9,8 @@ A clear refusal is remembered (`refused`), so that trying again after it is no s
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import msgspec
 import structlog
-from msgspec.structs import replace
 
 from interlock.control import catalog, completion, records
 from interlock.control.context import Control
@@ -42,12 +42,13 @@ class TriggerRefusedError(InterlockError):
 
 def trigger(control: Control, key: RunKey, attempt: int) -> Output:
     """Start the job of an attempt whose rules have passed; raises for the lifecycle's Retry and Catch."""
-    run = _intend(control, key, attempt)
-    if run is None or run.status is RunStatus.RUNNING:
+    intent = _intend(control, key, attempt)
+    if intent is None or intent.run.status is RunStatus.RUNNING:
         return _answer(control, key, attempt)
+    run = intent.run
     config = catalog.opened_with(control.store, run.pipeline, run.config_version)
     try:
-        started = _call(control, config, run)
+        started = _call(control, config, intent)
     except JobStartError as error:
         raise _failed(control, run, str(error), permanent=error.permanent, refused=True) from error
     except InvalidValueError as error:
@@ -69,10 +70,17 @@ def _answer(control: Control, key: RunKey, attempt: int) -> Output:
     return {"status": "started" if running else "superseded"}
 
 
-def _intend(control: Control, key: RunKey, attempt: int) -> Run | None:
-    """Commit the intent to call the target. The run as it was *before* says whether an earlier call may be lost."""
+class _Intent(msgspec.Struct, frozen=True):
+    """A run whose target is to be called. `first_call`: no earlier call of this start can have got lost."""
 
-    def decide() -> tuple[Run | None, list[Write]]:
+    run: Run
+    first_call: bool
+
+
+def _intend(control: Control, key: RunKey, attempt: int) -> _Intent | None:
+    """Commit the intent to call the target; None when this attempt has nothing to start."""
+
+    def decide() -> tuple[_Intent | None, list[Write]]:
         run = records.get_run(control.store, key)
         if run is None or run.attempt != attempt:
             return None, []
@@ -80,14 +88,15 @@ def _intend(control: Control, key: RunKey, attempt: int) -> Run | None:
         if run.status is RunStatus.PENDING and run.passed_at is not None:
             run_id = f"{key.pipeline}-{key.date}-{attempt}-{control.new_id()}"
             fresh = transitions.step(run, RunStatus.TRIGGERING, now=now, run_id=run_id, refused=False)
-            return _mark_fresh(fresh), [records.put_run(fresh, run)]
+            return _Intent(fresh, first_call=True), [records.put_run(fresh, run)]
         if run.status is RunStatus.TRIGGERING and run.refused:
             failure = _met_before(control, run)
             if failure is not None:
                 raise failure
             again = transitions.amend(run, now=now, refused=False)
-            return _mark_fresh(again), [records.put_run(again, run)]
-        return (run if run.status in (RunStatus.TRIGGERING, RunStatus.RUNNING) else None), []
+            return _Intent(again, first_call=True), [records.put_run(again, run)]
+        under_way = run.status in (RunStatus.TRIGGERING, RunStatus.RUNNING)
+        return (_Intent(run, first_call=False) if under_way else None), []
 
     return records.settle_commit(control, decide)
 
@@ -106,15 +115,10 @@ def _met_before(control: Control, run: Run) -> InterlockError | None:
     return TriggerInfrastructureError(run.message) if too_early else None
 
 
-def _mark_fresh(run: Run) -> Run:
-    """In memory only: `refused` on the returned value says that no earlier call can be under way."""
-    return replace(run, refused=True)
-
-
-def _call(control: Control, config: PipelineConfig, run: Run) -> JobStarted | None:
+def _call(control: Control, config: PipelineConfig, intent: _Intent) -> JobStarted | None:
     """Call the target, or find the job of a call that got lost; None when nobody can tell."""
-    runner, request = runner_of(control, config), request_of(control, config, run)
-    if not run.refused:
+    runner, request = runner_of(control, config), request_of(control, config, intent.run)
+    if not intent.first_call:
         found = runner.recover(request)
         if found is Recovery.UNDECIDABLE:
             return None

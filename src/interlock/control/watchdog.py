@@ -15,7 +15,7 @@ import structlog
 from interlock.control import catalog, completion, opening, readiness, records, router, sla_monitor
 from interlock.control.context import Control
 from interlock.decide import calendars, cron, watchdog
-from interlock.decide.sensors import key_matches, trigger_match
+from interlock.decide.sensors import key_matches, run_period, trigger_match
 from interlock.decide.watchdog import Finding
 from interlock.model import keys
 from interlock.model.config import Calendar, PipelineConfig, Schedule
@@ -184,7 +184,7 @@ def _recover_triggers(control: Control, watched: Watched, schedule: Schedule) ->
     for sensor in _trigger_sensors(control, watched.config.id, trigger.key):
         if sensor.received_at < watched.since - watchdog.LOOKBACK:
             continue
-        period = readiness.run_period_of(schedule, sensor)
+        period = run_period(schedule, sensor)
         result = trigger_match(trigger, sensor, watched.now)
         if isinstance(period, str) or not result.passed:
             continue
@@ -367,8 +367,12 @@ def missing_post_run(control: Control, watched: Watched) -> None:
     """7: no post-run data newer than the completion within sensorTimeout."""
     pk = keys.pipeline_pk(watched.config.id)
     for record in control.store.query(Table.CONTROL, pk, keys.AWAITED):
-        due = parse_instant(record.item.get("dueAt"))
-        if due is None or watched.now < due:
+        # The record is there as long as nothing newer than the completion came: whatever comes removes it.
+        completed = parse_instant(record.item.get("completedAt"))
+        missing = completed is not None and watchdog.post_run_missing(
+            watched.config.post_run, completed, None, watched.now
+        )
+        if not missing:
             continue
         key = keys.run_of(pk, record.key.sk, keys.AWAITED)
         names = readiness.post_run_names(watched.config)

@@ -1,9 +1,7 @@
 """What people and jobs write: observations and job outcomes. Refused writes leave nothing behind."""
 
 import difflib
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
@@ -148,11 +146,6 @@ def _reported_attempt(key: RunKey, run: Run | None, attempt: int | None, run_id:
     if wanted == run.attempt and run.status in (RunStatus.PENDING, RunStatus.FAILED):
         raise InvalidValueError(f"{key} attempt {wanted} has not started a job yet: nothing to report on")
     return wanted
-
-
-def apply_document(control: Control, config: PipelineConfig, document: Mapping[str, Any]) -> bool:
-    """Store a validated config; False when nothing changed."""
-    return catalog.apply_config(control, config, dict(document))
 
 
 def job_ended(control: Control, key: RunKey, attempt: int) -> bool:

@@ -15,13 +15,14 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from interlock.decide.checks import RuleResult, check_observation_of, unmet
+from interlock.decide.cron import granularity
 from interlock.decide.values import real_number, show
-from interlock.model.config import Trigger
+from interlock.model.config import Schedule, Trigger
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import split_sensor_key
-from interlock.model.periods import Granularity, Period, day_period, hour_period, parse_period
+from interlock.model.periods import Granularity, Period, hour_period, parse_period, period_of
 from interlock.model.sensor import Sensor, is_upstream
-from interlock.model.times import format_instant, parse_instant, to_local
+from interlock.model.times import format_instant, parse_instant, to_local, zone
 
 _DAY: Final = Granularity.DAY
 _HOUR_TEXT: Final = re.compile(r"[0-9]{1,2}")
@@ -93,12 +94,23 @@ def _hour_field(hour: object) -> int | None:
     return int(number)
 
 
-def run_period(sensor: Sensor, tz: ZoneInfo) -> Period:
-    """The period of the run that a trigger write opens: its own, else the day it was received."""
-    own = period_of_write(sensor.key, sensor.data)
-    if own.problem:
-        raise InvalidValueError(f"sensor {sensor.key}: {own.problem}")
-    return own.period or day_period(to_local(sensor.received_at, tz).date())
+def run_period(schedule: Schedule, sensor: Sensor) -> Period | str:
+    """The period a trigger write is for, or why none can be told.
+
+    A cron fixes how long periods are. A write without a period of its own is for the day (or the cron's hour) it came.
+    """
+    written = period_of_write(sensor.key, sensor.data)
+    if written.problem:
+        return written.problem
+    own = written.period
+    wanted = granularity(schedule.cron) if schedule.cron else (own.granularity if own else Granularity.DAY)
+    if own is None:
+        return period_of(to_local(sensor.received_at, zone(schedule.timezone)), wanted)
+    if wanted.length > own.granularity.length:
+        return period_of(own.at, wanted)
+    if wanted.length < own.granularity.length:
+        return f"{own} is one {own.granularity}, but each run of this schedule is for one {wanted}"
+    return own
 
 
 def key_matches(name: str, sensor_key: str) -> bool:

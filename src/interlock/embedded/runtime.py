@@ -1,7 +1,8 @@
 """The embedded controller in real time: one process, a handful of threads, one SQLite file.
 
-Threads: the stream consumers (stream-router, event-sink), the execution workers, one for timers and the calendar, one
-for the watchdog and the sweeper. A job that takes long holds a worker, never a stream or a timer.
+Changes are routed and executions run as fibers on the writer thread (see `fibers`); the event-sink, the timers and the
+calendar, the watchdog and the sweeper have threads of their own. A target that takes long holds a thread that does
+nothing else, never a stream, a commit or a timer.
 """
 
 import threading
