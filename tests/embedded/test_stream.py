@@ -11,8 +11,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from interlock.embedded import lanes
-from interlock.embedded.database import BEFORE_COMMIT, Database
+from interlock.embedded.database import BEFORE_COMMIT, Database, Row
 from interlock.embedded.dead_letters import DeadLetters
+from interlock.embedded.fibers import Outside
 from interlock.embedded.store import SqliteStore
 from interlock.embedded.stream import StreamConsumer, unregister
 from interlock.model.errors import StoreError
@@ -274,12 +275,12 @@ def test_an_idle_consumer_flushes_its_checkpoint(on_disk: Database) -> None:
 
 
 def test_a_hanging_partition_does_not_hold_up_the_others(on_disk: Database) -> None:
-    release, others = threading.Event(), threading.Event()
+    outside, release, others = Outside(), threading.Event(), threading.Event()
     done: list[str] = []
 
     def handler(changes: Sequence[Change]) -> None:
         if changes[0].pk == "slow":
-            assert release.wait(WAIT)
+            assert outside.call(lambda: release.wait(WAIT))
         done.extend(change.pk for change in changes)
         if done.count("quick") == 300:
             others.set()
@@ -357,15 +358,14 @@ def test_a_consumer_outlives_a_store_that_can_not_be_read_for_a_while(
     on_disk: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = iter([StoreError("the disk is full")] * 3)
-    wait = on_disk.wait_for_change
+    read = on_disk.read
 
-    def flaky(after: int, seconds: float) -> int:
-        if (error := next(answers, None)) is not None:
+    def flaky(sql: str, params: Sequence[object] = ()) -> list[Row]:
+        if "FROM changes" in sql and (error := next(answers, None)) is not None:
             raise error
-        return wait(after, seconds)
+        return read(sql, params)
 
-    monkeypatch.setattr(on_disk, "wait_for_change", flaky)
-    monkeypatch.setattr("interlock.embedded.stream.pause", lambda _: None)
+    monkeypatch.setattr(on_disk, "read", flaky)
     put(on_disk, 1)
     recorder = Recorder()
     with running(on_disk, recorder):

@@ -86,9 +86,7 @@ class Engine:
             settings=settings,
         )
         self.calendar = CalendarClock(self.control)
-        self.router = StreamConsumer(
-            database, "stream-router", (Table.CONTROL, Table.JOBLOG), self._route, fibers=not database.inline
-        )
+        self.router = StreamConsumer(database, "stream-router", (Table.CONTROL, Table.JOBLOG), self._route)
         self.sink = StreamConsumer(database, "event-sink", (Table.EVENTS,), self._publish)
 
     def prepare(self) -> None:

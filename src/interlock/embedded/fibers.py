@@ -7,6 +7,9 @@ writer thread itself: a fiber that commits is parked, the next one runs, and whe
 to write is committed as one group. A call of a target goes to a thread of its own meanwhile.
 
 A fiber must not block its thread in any other way: everybody's commits would wait with it.
+
+What a fiber reads, it reads of one snapshot that all of them share, until the next commit or until a fiber begins or
+comes back from a target: every write that was acknowledged before that is in it.
 """
 
 import threading
@@ -23,11 +26,14 @@ _TARGET_THREADS: Final = 64
 
 
 class Fiber(greenlet):
-    """A piece of work that can be parked. `wake`: has it go on, from whatever thread."""
+    """A piece of work that can be parked. `wake`: has it go on, from whatever thread. `refresh`: lets go of what it read."""
 
-    def __init__(self, work: Callable[[], None], wake: "Callable[[Fiber], None]") -> None:
+    def __init__(
+        self, work: Callable[[], None], wake: "Callable[[Fiber], None]", refresh: Callable[[], None]
+    ) -> None:
         super().__init__(work)
         self.wake = wake
+        self.refresh = refresh
 
 
 def wait_for(future: Future[T]) -> T:
@@ -37,6 +43,7 @@ def wait_for(future: Future[T]) -> T:
         future.add_done_callback(lambda _: fiber.wake(fiber))
         while not future.done():
             park(fiber)
+        fiber.refresh()
     return future.result()
 
 

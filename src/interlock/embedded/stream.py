@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from interlock.embedded.clock import pause
 from interlock.embedded.database import Database, Row
 from interlock.embedded.dead_letters import Failure, LetterKind, bury
 from interlock.embedded.lanes import Delivery, Handler, Lanes, Partition
@@ -23,9 +22,11 @@ from interlock.ports.store import Change, Item
 _CHUNK: Final = 200
 # How many changes may be on their way at once: a partition that hangs holds up the others only when this is full.
 _WINDOW: Final = 2000
-_WAIT_SECONDS: Final = 0.05
+# How soon a commit of another process is noticed.
+_LOOK_SECONDS: Final = 0.02
+_BROKEN_STORE_SECONDS: Final = 1.0
 # Idle rounds after which a checkpoint that found nobody to ride with is flushed: about a second.
-_PATIENCE: Final = 20
+_PATIENCE: Final = 50
 
 _decode: Final = msgspec.json.Decoder(Item).decode
 _log = structlog.get_logger(__name__)
@@ -47,16 +48,12 @@ class StreamConsumer:
         *,
         batch_size: int = 10,
         tries: int = 3,
-        lanes: int = 4,
-        fibers: bool = False,
     ) -> None:
-        """`fibers`: call the handler on fibers of the writer thread; for one that waits for nothing but commits."""
+        """`handler`: called on fibers of the writer thread when this runs, so it may wait for commits and nothing else."""
         self.name = name
         self._database = database
         self._delivery = Delivery(handler, self._bury, database.clock, tries)
         self._batch_size = batch_size
-        self._lanes = lanes
-        self._fibers = fibers
         self._tables = [table.value for table in tables]
         marks = ", ".join("?" for _ in tables)
         self._select = (
@@ -65,6 +62,9 @@ class StreamConsumer:
         )
         self._position: int | None = None
         self._saved = 0
+        self._lanes: Lanes | None = None
+        self._read_to = 0
+        self._heard = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -112,7 +112,7 @@ class StreamConsumer:
     # ------------------------------------------------------------------------------------------------ running
 
     def start(self) -> None:
-        """Run on a thread of its own."""
+        """Deliver from now on, on fibers of the writer thread; a thread of its own tends to that."""
         self._thread = threading.Thread(target=self.run, name=f"interlock-{self.name}", daemon=True)
         self._thread.start()
 
@@ -129,40 +129,63 @@ class StreamConsumer:
 
     def run(self) -> None:
         """Deliver changes as they come, until `stop`. Raises what a handler raised that is no Exception."""
-        position = self._registered()
+        self._read_to = self._registered()
         lanes = Lanes(
             self._delivery,
-            self._database.spawn if self._fibers else None,
-            count=self._lanes,
+            self._database.spawn,
+            self._hear,
             batch_size=self._batch_size,
             window=_WINDOW,
-            start=position,
-            name=self.name,
+            start=self._read_to,
         )
+        self._lanes = lanes
+        self._database.on_commit(self._hear)
         try:
-            self._feed(lanes, position)
+            self._tend(lanes)
         finally:
+            self._database.forget(self._hear)
             lanes.stop()
             self._passed(lanes.settled_to)
             self._database.flush()
 
-    def _feed(self, lanes: Lanes, position: int) -> None:
-        idle = 0
-        while not self._stopping.is_set():
-            room = lanes.room(_WAIT_SECONDS)
+    def _tend(self, lanes: Lanes) -> None:
+        """What this process commits is taken in at once, by the writer; here is what nobody tells of."""
+        idle, wait = 0, 0.0
+        while not self._stopping.wait(wait):
+            wait = _LOOK_SECONDS
+            if lanes.crash is not None:
+                raise lanes.crash
             try:
-                head = self._database.wait_for_change(position, _WAIT_SECONDS) if room else position
-                if head > position:
-                    changes, position = self._read(position, head, min(room, _CHUNK))
-                    lanes.offer(changes, position)
+                if self._database.head() > self._read_to:
+                    self._hear()
             except StoreError as error:
-                # The disk may be full for a while; a consumer that ended would stay silent for ever.
-                _log.error("changes can not be read; trying again", consumer=self.name, error=str(error))
-                pause(1.0)
+                self._unreadable(error)
+                wait = _BROKEN_STORE_SECONDS
                 continue
             idle = 0 if self._passed(lanes.settled_to) else idle + 1
             if idle == _PATIENCE:
                 self._database.flush()
+
+    def _hear(self) -> None:
+        """There is something new, or room for it: have it taken in, by a fiber."""
+        # Taking in twice does no harm, the second finds nothing; what counts is that nothing is heard in vain.
+        if not self._heard:
+            self._heard = True
+            self._database.spawn(self._take_in)
+
+    def _take_in(self) -> None:
+        self._heard = False  # first of all: what is committed from here on is news again
+        lanes, head = self._lanes, self._database.known_head
+        try:
+            while lanes is not None and self._read_to < head and (room := lanes.room) > 0:
+                changes, self._read_to = self._read(self._read_to, head, min(room, _CHUNK))
+                lanes.offer(changes, self._read_to)
+        except StoreError as error:
+            self._unreadable(error)
+
+    def _unreadable(self, error: StoreError) -> None:
+        # The disk may be full for a while; a consumer that ended would stay silent for ever.
+        _log.error("changes can not be read; trying again", consumer=self.name, error=str(error))
 
     # ------------------------------------------------------------------------------------------------ both
 

@@ -21,9 +21,10 @@ from interlock.model.errors import StoreError
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
-# Bounds on how long the first of a group waits for the last.
+# Bounds on how long the first of a group waits for the last, when fibers keep coming. A flush costs as much as the work
+# of a few fibers, so under load it must be shared by many.
 _MAX_GROUP: Final = 500
-_PATIENCE: Final = 0.005
+_PATIENCE: Final = 0.02
 
 
 class Request:
@@ -83,11 +84,13 @@ AnyRequest = Request | FiberRequest
 class WriterThread:
     """Gathers requests into groups and has each group committed. `commit` must settle every future it is given.
 
-    Between two commits it runs fibers: what they have to write is in the next group.
+    Between two commits it runs fibers: what they have to write is in the next group. `refresh` is called when what they
+    have read is not to be relied on any more.
     """
 
-    def __init__(self, commit: Callable[[Sequence[AnyRequest]], None]) -> None:
+    def __init__(self, commit: Callable[[Sequence[AnyRequest]], None], refresh: Callable[[], None]) -> None:
         self._commit = commit
+        self._refresh = refresh
         self._queue: SimpleQueue[AnyRequest | Fiber | Callable[[], None] | None] = SimpleQueue()
         # Orders submissions against the closing mark: nothing may be queued behind it, for nobody would answer.
         self._gate = threading.Lock()
@@ -145,24 +148,27 @@ class WriterThread:
             elif isinstance(item, Fiber):
                 item.switch()
             elif item is not None and item is not _NOTHING_THERE:
-                Fiber(item, self._queue.put).switch()
+                self._refresh()
+                Fiber(item, self._queue.put, self._refresh).switch()
             # With nothing else to do, commit; but fibers that keep coming must not hold it up for ever.
             if group and (item is _NOTHING_THERE or item is None or self._is_due(group, patient_until)):
                 self._commit(group)
                 group = []
             if item is None:
+                self._refresh()
                 return
 
     def _is_due(self, group: list[AnyRequest], patient_until: float) -> bool:
         return len(group) >= _MAX_GROUP or time.monotonic() >= patient_until
 
     def _next(self, *, wait: bool) -> AnyRequest | Fiber | Callable[[], None] | None:
-        if wait:
-            return self._queue.get()
         try:
             return self._queue.get_nowait()
         except Empty:
-            return _NOTHING_THERE
+            if not wait:
+                return _NOTHING_THERE
+        self._refresh()
+        return self._queue.get()
 
 
 def _NOTHING_THERE() -> None:  # noqa: N802 - a mark in the queue's type, never called
