@@ -35,21 +35,27 @@ def observe(control: Control, config: PipelineConfig, schedule: Schedule, sensor
             _after_completion(control, config, run.key, rule_key, sensor, is_trigger=is_trigger)
 
 
-def completed(control: Control, run: Run) -> None:
+def completed(control: Control, config: PipelineConfig, run: Run) -> None:
     """Look again at what a completion was decided on: a write may have come between its reading and its commit.
 
     The stream-router calls this from the change of the completed run. Every write before that change is in the store
     by now, and every later one is routed to a run that is COMPLETED: none falls between the two.
     """
-    config = catalog.current(control.store, run.pipeline)
-    schedule = config.find_schedule(run.schedule) if config is not None else None
-    if config is None or schedule is None or config.dry_run:
+    schedule = config.find_schedule(run.schedule)
+    if schedule is None or config.dry_run:
         return
     names = [*readiness.post_run_names(config), *([schedule.trigger.key] if schedule.trigger else [])]
     sensors = records.get_sensors(control.store, run.pipeline, candidate_keys(names, run.key.period)) if names else {}
     for sensor in sensors.values():
-        if not sensor.expired(control.now()):
+        if not sensor.expired(control.now()) and _may_be_news(config, run, sensor):
             observe(control, config, schedule, sensor)
+
+
+def _may_be_news(config: PipelineConfig, run: Run, sensor: Sensor) -> bool:
+    """Not when it is a trigger that says what it said when the job was started: that is nearly always so."""
+    if _post_run_rule(config, sensor.key) is not None or run.trigger_payload is None:
+        return True
+    return bool(late_data.significant_changes(run.trigger_payload, sensor.data))
 
 
 def _post_run_rule(config: PipelineConfig, sensor_key: str) -> str | None:

@@ -53,10 +53,16 @@ def settle(control: Control, key: RunKey, attempt: int) -> Output:
             raise InterlockError(f"{key} attempt {attempt} has no outcome in its job log")
         config = catalog.opened_with(control.store, run.pipeline, run.config_version)
         if outcome.event is JobEvent.SUCCESS:
-            return {"result": "completed", "cancelSla": True}, success_writes(control, config, run, outcome)
+            writes = success_writes(control, config, run, outcome)
+            return {"result": "completed", "cancelSla": _closes_sla(writes)}, writes
         return _failure(control, config, run, outcome)
 
     return records.settle_commit(control, decide)
+
+
+def _closes_sla(writes: list[Write]) -> bool:
+    """Does a commit end an SLA? Else there are no timers to cancel."""
+    return any(isinstance(write, Put) and write.key.sk.startswith(keys.SLA) for write in writes)
 
 
 def _decided(run: Run) -> Output:
@@ -155,7 +161,7 @@ def _sla_verdict(control: Control, run: Run, now: datetime) -> tuple[list[Event]
     verdict = sla.completion(state, now) if state is not None else None
     if state is None or verdict is None:
         # One that never had an instant (maxDuration, and the trigger sensor never came) is over all the same.
-        return [], cancel_sla_writes(control, run, now)
+        return [], _cancelled(state, now)
     met = verdict.outcome is SlaOutcome.MET
     margin = format_duration(timedelta(seconds=abs(verdict.margin_seconds)))
     told = records.event(
@@ -180,10 +186,11 @@ def close_sla(state: SlaState, outcome: SlaOutcome, now: datetime) -> Put:
 
 def cancel_sla_writes(control: Control, run: Run, now: datetime) -> list[Write]:
     """A failure that nobody needs to be reminded of again."""
-    state = records.get_sla(control.store, run.key)
-    if state is None or state.outcome is not None:
-        return []
-    return [close_sla(state, SlaOutcome.CANCELLED, now)]
+    return _cancelled(records.get_sla(control.store, run.key), now)
+
+
+def _cancelled(state: SlaState | None, now: datetime) -> list[Write]:
+    return [] if state is None or state.outcome is not None else [close_sla(state, SlaOutcome.CANCELLED, now)]
 
 
 def _markers(control: Control, run: Run, now: datetime) -> list[Write]:
@@ -216,7 +223,8 @@ def _failure(control: Control, config: PipelineConfig, run: Run, outcome: JobRec
     verdict = retry_verdict(control, config.job, run, outcome)
     failed = _failure_event(run, outcome, now)
     if not verdict.retry:
-        return {"result": "failed", "cancelSla": True}, used_up_writes(control, run, outcome, verdict, failed)
+        writes = used_up_writes(control, run, outcome, verdict, failed)
+        return {"result": "failed", "cancelSla": _closes_sla(writes)}, writes
     if verdict.delay > timedelta(0):
         waiting = transitions.step(
             run,

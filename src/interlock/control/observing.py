@@ -27,9 +27,10 @@ def observe(control: Control, pipeline: str, key: str, at: datetime) -> None:
     sensor = _stamped(control, pipeline, key, at)
     if sensor is None or sensor.expired(control.now()):
         return
-    config = catalog.current(control.store, pipeline)
-    if config is None:
+    found = catalog.stored(control.store, pipeline)
+    if found is None or found.config is None:
         return
+    config = found.config
     problem = period_of_write(key, sensor.data).problem
     if problem:
         _tell_invalid(control, config, sensor, problem)
@@ -40,7 +41,7 @@ def observe(control: Control, pipeline: str, key: str, at: datetime) -> None:
     opened: list[RunKey | None] = []
     for schedule in config.all_schedules:
         if not problem:
-            opened.append(_triggered(control, config, schedule, sensor))
+            opened.append(_triggered(control, found, config, schedule, sensor))
         after_run.observe(control, config, schedule, sensor)
     _wake_readers(control, pipeline, key, opened)
     _reopen_exhausted(control, config, key)
@@ -73,7 +74,9 @@ def _tell_invalid(control: Control, config: PipelineConfig, sensor: Sensor, prob
 # ------------------------------------------------------------------------------------------------------ trigger
 
 
-def _triggered(control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor) -> RunKey | None:
+def _triggered(
+    control: Control, found: catalog.Stored, config: PipelineConfig, schedule: Schedule, sensor: Sensor
+) -> RunKey | None:
     """Open the run that a trigger write is for; its slot, when this opened it."""
     trigger = schedule.trigger
     if trigger is None or not key_matches(trigger.key, sensor.key):
@@ -91,25 +94,28 @@ def _triggered(control: Control, config: PipelineConfig, schedule: Schedule, sen
             day=period.day,
             first_arrival=sensor.received_at,
         )
-        outcome = opening.open_first(control, start)
+        outcome = opening.open_first_with(control, found, start)
         if outcome is opening.Opened.OPENED:
             return key
         if outcome is opening.Opened.EXCLUDED:
             return None
-    _remember_arrival(control, config, schedule, key, sensor.received_at)
+    _remember_arrival(control, found, config, schedule, key, sensor.received_at)
     return None
 
 
 def _remember_arrival(
-    control: Control, config: PipelineConfig, schedule: Schedule, key: RunKey, arrived: datetime
+    control: Control,
+    found: catalog.Stored,
+    config: PipelineConfig,
+    schedule: Schedule,
+    key: RunKey,
+    arrived: datetime,
 ) -> None:
     """The first write of the trigger sensor for a run starts the clock of maxDuration, even if it does not open it."""
     if config.sla is None or config.sla.max_duration is None:
         return
     if calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), key.period.day) is not None:
         return
-    found = catalog.stored(control.store, config.id)
-    version = found.version if found else ""
 
     def decide() -> tuple[None, list[Write]]:
         before = records.get_sla(control.store, key)
@@ -119,7 +125,7 @@ def _remember_arrival(
         if before is not None and (before.first_arrival is not None or before.outcome is not None):
             return None, []
         tick_at = run.tick_at if run is not None else None
-        state = opening.sla_state(config, schedule, key, version, arrived, before, tick_at=tick_at)
+        state = opening.sla_state(config, schedule, key, found.version, arrived, before, tick_at=tick_at)
         # A run that completes meanwhile closes the SLA state it knows of: it must know of this one, or be seen here.
         same = Missing() if run is None else Matches({"version": run.version})
         return None, [records.put_sla(state, before), Require(records.run_record(key, keys.RUN), same)]

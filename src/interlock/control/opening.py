@@ -49,7 +49,12 @@ def open_first(control: Control, start: Start, told: Event | None = None) -> Ope
     `told`: what else there is to tell if it opens, in the same commit.
     """
     found = catalog.stored(control.store, start.key.pipeline)
-    if found is None or found.config is None:
+    return Opened.NO_CONFIG if found is None else open_first_with(control, found, start, told)
+
+
+def open_first_with(control: Control, found: catalog.Stored, start: Start, told: Event | None = None) -> Opened:
+    """As `open_first`, by a config that was read just now."""
+    if found.config is None:
         return Opened.NO_CONFIG
     config = found.config
     if config.dry_run:

@@ -80,8 +80,10 @@ def run_changed(control: Control, change: Change) -> None:
             name = f"retry-{keys.execution_name(key, run.attempt)[-50:]}"
             control.timers.arm(Timer(name, run.retry_at, TimerKind.RETRY, payload))
         case RunStatus.COMPLETED:
-            after_run.completed(control, run)
-            upstreams.completed(control, run)
+            config = catalog.current(control.store, run.pipeline)
+            if config is not None:
+                after_run.completed(control, config, run)
+                upstreams.completed(control, config, run)
             observing.watch_after_completion(control, run)
         case RunStatus.FAILED_FINAL:
             completion.claim_success(control, run)
@@ -138,7 +140,7 @@ def job_logged(control: Control, change: Change) -> None:
     record = records.convert(change.item, JobRecord, change.key)
     if not record.event.outcome:
         return
-    if dry_run.job_reported(control, record):
+    if record.reported_by != starting.BY_LIFECYCLE and dry_run.job_reported(control, record):
         return
     run = records.get_run(control.store, record.key)
     if run is None or run.attempt != record.attempt:

@@ -25,13 +25,12 @@ def marker_arrived(control: Control, pipeline: str, schedule_id: str, date: str,
             _advance(control, config, RunKey(pipeline, schedule_id, str(period)), marker)
 
 
-def completed(control: Control, run: Run) -> None:
+def completed(control: Control, config: PipelineConfig, run: Run) -> None:
     """An upstream may have completed again between the reading and the commit of this run's completion: ask, once.
 
     The stream-router calls this from the change of the completed run; the request has the name it always has.
     """
-    config = catalog.current(control.store, run.pipeline)
-    if config is None or not config.after or config.find_schedule(run.schedule) is None:
+    if not config.after or config.find_schedule(run.schedule) is None:
         return
     own = {entry.pipeline for entry in config.after if entry.require == "same-period"}
     for marker in readiness.markers_for(control.store, run.key):

@@ -9,7 +9,6 @@ from typing import Final
 from interlock.model.errors import InvalidValueError
 from interlock.ports.clock import Clock
 
-_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 # Who waits by a scaled clock looks again this soon, in real seconds: its speed may have changed meanwhile.
 _LOOK_AGAIN: Final = 0.05
 
@@ -37,8 +36,7 @@ class SystemClock:
             slow = self._latest + (measured - self._measured) // 2
             self._latest = latest = wall if wall > slow else slow
             self._measured = measured
-        seconds, nanos = divmod(latest, 1_000_000_000)
-        return _EPOCH + timedelta(0, seconds, nanos // 1000)
+        return datetime.fromtimestamp(latest / 1_000_000_000, UTC)
 
 
 class ScaledClock:

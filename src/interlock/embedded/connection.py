@@ -15,6 +15,9 @@ BUSY_SECONDS: Final = 10.0
 APPLICATION_ID: Final = 0x494C434B
 _OLDEST_SQLITE: Final = (3, 37, 0)
 _WAL_LIMIT: Final = 64 * 1024 * 1024
+# Pages in the log before it is moved into the file. Pages that change again and again are then moved once.
+_CHECKPOINT_PAGES: Final = 8000
+_CACHE_KILOBYTES: Final = 16 * 1024
 # Step n takes a store from version n to n + 1.
 _STEPS: Final = ("schema.sql", "tokens.sql", "deliveries.sql")
 
@@ -108,6 +111,8 @@ def _make_ready(connection: sqlite3.Connection, path: Path | None, *, create: bo
     if path is not None:
         _use_wal(connection)
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KILOBYTES}")
     migrate(connection, path, [_statements(name) for name in _STEPS])
 
 

@@ -26,7 +26,7 @@ _TARGET_THREADS: Final = 64
 
 
 class Fiber(greenlet):
-    """A piece of work that can be parked. `wake`: has it go on, from whatever thread. `refresh`: lets go of what it read."""
+    """A piece of work that can be parked. `wake`: has it go on, from whatever thread; `refresh`: ends its snapshot."""
 
     def __init__(
         self, work: Callable[[], None], wake: "Callable[[Fiber], None]", refresh: Callable[[], None]

@@ -49,7 +49,7 @@ class StreamConsumer:
         batch_size: int = 10,
         tries: int = 3,
     ) -> None:
-        """`handler`: called on fibers of the writer thread when this runs, so it may wait for commits and nothing else."""
+        """`handler`: when this runs, it is called on fibers of the writer thread: it may wait for commits only."""
         self.name = name
         self._database = database
         self._delivery = Delivery(handler, self._bury, database.clock, tries)

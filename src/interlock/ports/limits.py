@@ -30,6 +30,7 @@ MAX_SK_BYTES: Final = 1024
 MAX_COMMIT_BYTES: Final = 4_000_000
 MAX_DEPTH: Final = 32
 _INT_LIMIT: Final = 10**38
+_SMALL: Final = 10**15
 _FLOAT_LIMIT: Final = 1e126
 _FLOAT_SMALLEST: Final = 1e-130
 
@@ -175,8 +176,11 @@ def _mapping_fault(value: Mapping[Any, Any], depth: int) -> str | None:
     for name, inner in value.items():
         if type(name) is not str and not isinstance(name, str):
             return f" has the name {name!r}, which is not text"
-        # Most values are text: not worth a call each.
-        if type(inner) is not str and inner is not None and (fault := _fault(inner, depth + 1)):
+        # Most values are text, flags or small numbers: not worth a call each.
+        kind = type(inner)
+        if kind is str or inner is None or kind is bool or (kind is int and -_SMALL < inner < _SMALL):
+            continue
+        if fault := _fault(inner, depth + 1):
             return f".{name}{fault}"
     return None
 
