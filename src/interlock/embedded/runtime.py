@@ -18,7 +18,7 @@ from interlock.embedded.engine import Engine
 _log = structlog.get_logger(__name__)
 
 # They wait for commits most of the time, and what waits together is flushed together.
-WORKERS: Final = 32
+WORKERS: Final = 128
 _LONGEST_WAIT: Final = 1.0
 _SWEEP_EVERY: Final = timedelta(seconds=60)
 
