@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +16,9 @@ from interlock.embedded.database import Database
 from interlock.embedded.engine import Engine
 from interlock.embedded.runtime import Runtime
 from interlock.model.config import JobType, PipelineConfig
+from interlock.model.times import epoch_millis
 from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
+from interlock.ports.store import Conflict
 
 TRIGGER: Final = "ready"
 _DONE: Final = JobStatus(state=JobState.SUCCEEDED)
@@ -81,3 +84,12 @@ def trigger(engine: Engine, pipeline: str, date: str) -> None:
     """Say that a day of a pipeline is ready; durable when this returns."""
     data = {"status": "ready", "date": date}
     writing.write_sensor(engine.control, pipeline, f"{TRIGGER}#{date}", data)
+
+
+def trigger_later(engine: Engine, pipeline: str, date: str) -> Future[Conflict | None]:
+    """As `trigger`, without waiting for it to be durable."""
+    data = {"status": "ready", "date": date}
+    put, _ = writing.prepare_sensor(engine.control, pipeline, f"{TRIGGER}#{date}", data)
+    return engine.database.submit(
+        lambda connection: engine.store.apply(connection, [put], epoch_millis(engine.clock.now()))
+    )

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 from statistics import median
 from typing import Final
 
-from bench.controller import NoJob, apply, controller, document, trigger
+from bench.controller import NoJob, apply, controller, document, trigger_later
 from interlock.embedded.runtime import Runtime
 from interlock.model.events import Event, EventType
 
@@ -16,7 +16,6 @@ GOAL_PER_SECOND: Final = 300
 SECONDS: Final = 12.0
 WARM_UP: Final = 2.0
 PIPELINES: Final = 100
-WRITERS: Final = 8
 # Writes whose run has not completed yet: enough to keep the controller busy, few enough that no queue hides its pace.
 OPEN_RUNS: Final = 128
 
@@ -74,23 +73,12 @@ def measure(seconds: float = SECONDS) -> dict[str, object]:
 
 
 def _write(runtime: Runtime, done: Completions, end: float) -> None:
-    """Keep the controller busy until `end`, from several threads."""
-    todo, lock = slots(), threading.Lock()
-
-    def work() -> None:
-        while time.perf_counter() < end:
-            if not done.room.acquire(timeout=max(end - time.perf_counter(), 0)):
-                return
-            with lock:
-                slot = next(todo)
-            done.written[slot] = time.perf_counter()
-            trigger(runtime.engine, *slot)
-
-    threads = [threading.Thread(target=work) for _ in range(WRITERS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    """Keep the controller busy until `end`, as the API does: one thread that waits for no commit."""
+    todo = slots()
+    while done.room.acquire(timeout=max(end - time.perf_counter(), 0)):
+        slot = next(todo)
+        done.written[slot] = time.perf_counter()
+        trigger_later(runtime.engine, *slot)
 
 
 def main() -> None:
