@@ -1,11 +1,13 @@
 """Fibers on the writer thread: parked while they wait, never in each other's way."""
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+from greenlet import getcurrent
 
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
@@ -167,3 +169,63 @@ def test_a_closed_store_lets_a_parked_fiber_go(tmp_path: Path) -> None:
     assert begun.wait(PATIENCE)
     database.close()  # returns, though the target still hangs
     hang.set()
+
+
+def test_fibers_are_used_again_and_outlive_work_that_fails(database: Database) -> None:
+    left, who = threading.Semaphore(0), set[int]()
+
+    def work(number: int) -> None:
+        who.add(id(getcurrent()))
+        left.release()
+        if number % 2:
+            raise RuntimeError("a fault of the work")
+
+    for number in range(20):
+        database.spawn(partial(work, number))
+        assert left.acquire(timeout=PATIENCE)
+    _note(database, "still there")
+    assert _seen(database) == ["still there"]
+    assert len(who) < 20
+
+
+def test_a_fiber_sees_what_another_process_wrote_before_it_began(database: Database) -> None:
+    found, done = list[list[str]](), threading.Semaphore(0)
+
+    def look() -> None:
+        found.append(_seen(database))
+        done.release()
+
+    def keep_the_snapshot() -> None:
+        look()
+        outside.call(lambda: None)
+        look()
+
+    outside = Outside()
+    database.spawn(look)
+    assert done.acquire(timeout=PATIENCE)
+    other = sqlite3.connect(str(database.path))
+    other.execute("INSERT INTO seen VALUES ('abroad')")
+    other.commit()
+    other.close()
+    database.spawn(keep_the_snapshot)
+    for _ in range(2):
+        assert done.acquire(timeout=PATIENCE)
+    assert found == [[], ["abroad"], ["abroad"]]
+
+
+def test_an_idle_store_holds_no_snapshot(database: Database) -> None:
+    done = threading.Event()
+
+    def look() -> None:
+        _seen(database)
+        done.set()
+
+    database.spawn(look)
+    assert done.wait(PATIENCE)
+    _note(database, "something to move into the file")
+    other = sqlite3.connect(str(database.path))
+    try:
+        busy, *_ = other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        other.close()
+    assert busy == 0

@@ -66,7 +66,8 @@ def run_changed(control: Control, change: Change) -> None:
     """A run record was written: start what is PENDING, time what waits for its retry, watch what has completed."""
     # Of these nothing follows by itself, and whatever the run has become since has a change of its own.
     told = change.item or {}
-    if told.get("status") in (RunStatus.TRIGGERING, RunStatus.RUNNING):
+    status = told.get("status")
+    if status in (RunStatus.TRIGGERING, RunStatus.RUNNING) or (status == RunStatus.PENDING and "passedAt" in told):
         return
     key = keys.run_of(change.pk, change.sk, keys.RUN)
     run = records.get_run(control.store, key)

@@ -67,7 +67,7 @@ class Path:
         node = root
         for step in self.steps:
             if isinstance(step, str):
-                if not isinstance(node, Mapping) or step not in node:
+                if not isinstance(node, dict) or step not in node:
                     return ABSENT
             elif not isinstance(node, list) or step >= len(node):
                 return ABSENT
@@ -117,7 +117,7 @@ def _placed(node: Json, steps: tuple[str | int, ...], value: Json, path: str) ->
     if not steps:
         return value
     step, rest = steps[0], steps[1:]
-    if isinstance(step, str) and isinstance(node, Mapping):
+    if isinstance(step, str) and isinstance(node, dict):
         return {**node, step: _placed(node.get(step, {}), rest, value, path)}
     if isinstance(step, int) and isinstance(node, list) and step < len(node):
         return [*node[:step], _placed(node[step], rest, value, path), *node[step + 1 :]]

@@ -18,22 +18,53 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
 
+import structlog
 from greenlet import getcurrent, greenlet
 
 T = TypeVar("T")
 
+_log = structlog.get_logger(__name__)
+
 _TARGET_THREADS: Final = 64
+_MOST_RESTING: Final = 64
 
 
 class Fiber(greenlet):
-    """A piece of work that can be parked. `wake`: has it go on, from whatever thread; `refresh`: ends its snapshot."""
+    """Does one piece of work after the other, and can be parked in the middle of one.
+
+    `wake` has it go on, from whatever thread; `refresh` ends its snapshot. Its stack is mapped memory, costly to make
+    and to give back: so a fiber whose work is done goes to `resting`, and is taken from there for the next.
+    """
 
     def __init__(
-        self, work: Callable[[], None], wake: "Callable[[Fiber], None]", refresh: Callable[[], None]
+        self, wake: "Callable[[Fiber], None]", refresh: Callable[[], None], resting: "list[Fiber]"
     ) -> None:
-        super().__init__(work)
+        super().__init__(self._serve)
         self.wake = wake
         self.refresh = refresh
+        self._resting = resting
+        self._work: Callable[[], None] | None = None
+
+    def begin(self, work: Callable[[], None]) -> None:
+        """Do this, until it is done or parks; called on the thread, not on a fiber."""
+        self._work = work
+        self.switch()
+
+    def end(self) -> None:
+        """It rests, and is not needed any more."""
+        self.switch()
+
+    def _serve(self) -> None:
+        while self._work is not None:
+            work, self._work = self._work, None
+            try:
+                work()
+            except Exception:  # noqa: BLE001  whoever wrote it owes us an answer; the thread must live
+                _log.exception("a fiber's work failed")
+            if len(self._resting) >= _MOST_RESTING:
+                return
+            self._resting.append(self)
+            park(self)
 
 
 def wait_for(future: Future[T]) -> T:

@@ -91,6 +91,7 @@ class WriterThread:
     def __init__(self, commit: Callable[[Sequence[AnyRequest]], None], refresh: Callable[[], None]) -> None:
         self._commit = commit
         self._refresh = refresh
+        self._resting: list[Fiber] = []
         self._queue: SimpleQueue[AnyRequest | Fiber | Callable[[], None] | None] = SimpleQueue()
         # Orders submissions against the closing mark: nothing may be queued behind it, for nobody would answer.
         self._gate = threading.Lock()
@@ -149,13 +150,16 @@ class WriterThread:
                 item.switch()
             elif item is not None and item is not _NOTHING_THERE:
                 self._refresh()
-                Fiber(item, self._queue.put, self._refresh).switch()
+                fiber = self._resting.pop() if self._resting else Fiber(self._queue.put, self._refresh, self._resting)
+                fiber.begin(item)
             # With nothing else to do, commit; but fibers that keep coming must not hold it up for ever.
             if group and (item is _NOTHING_THERE or item is None or self._is_due(group, patient_until)):
                 self._commit(group)
                 group = []
             if item is None:
                 self._refresh()
+                while self._resting:
+                    self._resting.pop().end()
                 return
 
     def _is_due(self, group: list[AnyRequest], patient_until: float) -> bool:
