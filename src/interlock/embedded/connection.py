@@ -16,7 +16,7 @@ APPLICATION_ID: Final = 0x494C434B
 _OLDEST_SQLITE: Final = (3, 37, 0)
 _WAL_LIMIT: Final = 64 * 1024 * 1024
 # Pages in the log before it is moved into the file. Pages that change again and again are then moved once.
-_CHECKPOINT_PAGES: Final = 8000
+_CHECKPOINT_PAGES: Final = 4000
 _CACHE_KILOBYTES: Final = 16 * 1024
 # Step n takes a store from version n to n + 1.
 _STEPS: Final = ("schema.sql", "tokens.sql", "deliveries.sql")

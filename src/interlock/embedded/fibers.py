@@ -36,9 +36,7 @@ class Fiber(greenlet):
     and to give back: so a fiber whose work is done goes to `resting`, and is taken from there for the next.
     """
 
-    def __init__(
-        self, wake: "Callable[[Fiber], None]", refresh: Callable[[], None], resting: "list[Fiber]"
-    ) -> None:
+    def __init__(self, wake: "Callable[[Fiber], None]", refresh: Callable[[], None], resting: "list[Fiber]") -> None:
         super().__init__(self._serve)
         self.wake = wake
         self.refresh = refresh

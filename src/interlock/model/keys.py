@@ -48,6 +48,9 @@ UPSTREAM: Final = "upstream:"
 class Table(StrEnum):
     """The four tables."""
 
+    # Enum's own is a call of Python for each look-up, and every read and write looks its table up.
+    __hash__ = str.__hash__
+
     CONTROL = "control"
     JOBLOG = "joblog"
     RERUN = "rerun"

@@ -108,8 +108,8 @@ def _from_parts(match: re.Match[str]) -> datetime | None:
 
 def format_instant(instant: datetime) -> str:
     """RFC 3339 in UTC, with milliseconds only where there are any."""
-    utc = instant.astimezone(UTC)
-    return utc.isoformat(timespec="milliseconds" if utc.microsecond else "seconds").replace("+00:00", "Z")
+    utc = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
+    return utc.isoformat(timespec="milliseconds" if utc.microsecond else "seconds").removesuffix("+00:00") + "Z"
 
 
 def epoch_millis(instant: datetime) -> int:

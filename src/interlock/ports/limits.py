@@ -102,9 +102,10 @@ def _check_write(write: Write) -> tuple[str | None, int]:
 
 
 def _check_key(key: Key) -> None:
-    for text, limit, what in ((key.pk, MAX_PK_BYTES, "partition"), (key.sk, MAX_SK_BYTES, "sort")):
-        if text.isascii() and 0 < len(text) <= limit:
-            continue
+    pk, sk = key.pk, key.sk
+    if pk.isascii() and sk.isascii() and 0 < len(pk) <= MAX_PK_BYTES and 0 < len(sk) <= MAX_SK_BYTES:
+        return
+    for text, limit, what in ((pk, MAX_PK_BYTES, "partition"), (sk, MAX_SK_BYTES, "sort")):
         try:
             size = len(text.encode())
         except UnicodeEncodeError as error:
