@@ -14,7 +14,7 @@ class LocalBus:
     """Hands each event to every subscriber whose pattern it matches.
 
     A subscriber that raises makes the whole hand-over fail, and it is made again: subscribers see an event at least
-    once. One that must not hold up the others keeps a queue of its own.
+    once. They are called on the writer thread, where every commit waits for them: one that takes time keeps a queue.
     """
 
     def __init__(self) -> None:

@@ -53,10 +53,11 @@ class EventFeed:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
+        self._wanted = threading.Condition(self._lock)
         self._listeners: dict[int, Listener] = {}
         self._enders: dict[int, Callable[[], None]] = {}
         self._joined = 0
-        self._position = database.head()
+        self._position = 0
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -68,6 +69,8 @@ class EventFeed:
     def stop(self) -> None:
         """Tell nobody any more, but that this is the end. Stopping twice is no error."""
         self._stopping.set()
+        with self._lock:
+            self._wanted.notify_all()
         if self._thread is not None:
             self._thread.join()
         with self._lock:
@@ -83,6 +86,9 @@ class EventFeed:
     def join(self, listener: Listener, ended: Callable[[], None]) -> tuple[int, int]:
         """Be told of every event from now on, and of the end; both quickly. A ticket, and the last number before."""
         with self._lock:
+            if not self._listeners:
+                self._position = self._database.head()
+                self._wanted.notify_all()
             self._joined += 1
             self._listeners[self._joined] = listener
             self._enders[self._joined] = ended
@@ -104,7 +110,7 @@ class EventFeed:
         return None if after + 1 < first else (_told(rows), int(rows[-1][0]) if len(rows) == limit else until)
 
     def _run(self) -> None:
-        while not self._stopping.is_set():
+        while self._is_wanted():
             try:
                 head = self._database.wait_for_change(self._position, _WAIT_SECONDS)
                 self._advance(head)
@@ -112,16 +118,20 @@ class EventFeed:
                 _log.error("the events can not be followed; trying again", error=str(error))
                 self._stopping.wait(_WAIT_SECONDS)
 
+    def _is_wanted(self) -> bool:
+        """Waits while nobody listens: following every commit for nobody would cost the others their turn."""
+        with self._lock:
+            self._wanted.wait_for(lambda: self._listeners or self._stopping.is_set())
+        return not self._stopping.is_set()
+
     def _advance(self, head: int) -> None:
-        while self._position < head:
-            with self._lock:
-                if not self._listeners:
-                    self._position = head
-                    return
-            rows = self._database.read(_SELECT, (self._position, head, _CHUNK))
+        while (start := self._position) < head:
+            rows = self._database.read(_SELECT, (start, head, _CHUNK))
             position = int(rows[-1][0]) if len(rows) == _CHUNK else head
             told = _told(rows)
             with self._lock:
+                if self._position != start:
+                    return  # the last listener left and another joined meanwhile, from a later position
                 self._position = position
                 listeners = list(self._listeners.values())
                 for one in told:

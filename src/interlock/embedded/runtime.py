@@ -1,7 +1,7 @@
 """The embedded controller in real time: one process, a handful of threads, one SQLite file.
 
-Changes are routed and executions run as fibers on the writer thread (see `fibers`); the event-sink, the timers and the
-calendar, the watchdog and the sweeper have threads of their own. A target that takes long holds a thread that does
+Changes are routed, events published and executions run as fibers on the writer thread (see `fibers`); the timers and
+the calendar, the watchdog and the sweeper have threads of their own. A target that takes long holds a thread that does
 nothing else, never a stream, a commit or a timer.
 """
 
@@ -17,7 +17,7 @@ from interlock.embedded.engine import Engine
 
 _log = structlog.get_logger(__name__)
 
-# They wait for commits most of the time, and what waits together is flushed together.
+# Executions under way at once: they wait for commits most of the time, and what waits together is flushed together.
 WORKERS: Final = 128
 _LONGEST_WAIT: Final = 1.0
 _SWEEP_EVERY: Final = timedelta(seconds=60)
