@@ -5,14 +5,15 @@ from typing import Any
 
 from interlock.control import readiness, records
 from interlock.control.context import Control
-from interlock.decide import late_data
+from interlock.decide import cascade, late_data
 from interlock.model import keys
-from interlock.model.config import PipelineConfig
+from interlock.model.config import PipelineConfig, Upstream
 from interlock.model.events import Event, EventType
-from interlock.model.keys import RunKey
-from interlock.model.run import RerunRequest, Run, Source
+from interlock.model.keys import RunKey, Table
+from interlock.model.periods import parse_period
+from interlock.model.run import Marker, RerunRequest, Run, Source
 from interlock.model.times import format_instant
-from interlock.ports.store import Missing, Put, Write
+from interlock.ports.store import Missing, Put, Store, Write
 
 
 def changed_meanwhile(
@@ -31,18 +32,58 @@ def changed_meanwhile(
             events.append(late_event(run, changed, now))
             reason = f"{', '.join(changed)} changed while the job ran"
             request = rerun_request(run.key, Source.LATE_DATA, reason, now, f"{run.attempt}-{format_instant(now)}")
-    if request is None and config.after:
-        names = [keys.UPSTREAM + entry.pipeline for entry in config.after]
-        fresh = readiness.selected(control.store, config, run.key, names, now)
-        moved = [name for name, value in readiness.digests(fresh).items() if run.inputs.get(name, value) != value]
-        if moved:
-            data = fresh[moved[0]].data
-            # The same name as when the marker finds a run that has ended: one completion asks once.
-            unique = f"{moved[0].removeprefix(keys.UPSTREAM)}-{data['date']}-{data['attempt']}"
-            reason = f"{', '.join(moved)} completed again meanwhile"
-            request = rerun_request(run.key, Source.UPSTREAM, reason, now, unique)
+    if request is None:
+        request = upstream_again(control, config, run, now)
     told = payload if events else run.trigger_payload
     return events, request_writes(control, request), told
+
+
+def upstream_again(control: Control, config: PipelineConfig, run: Run, now: datetime) -> RerunRequest | None:
+    """The request for upstreams that completed again since the run read them; None when none did, or one is pending.
+
+    One request, however many completed: the attempt that follows reads them all. It has the name of the newest
+    completion, whoever notices: the completion of the run, the second look after it, or the marker's own change.
+    """
+    found = [_newest_again(control.store, config, run, entry, now) for entry in config.after]
+    again = [marker for marker in found if marker is not None]
+    if not again or _is_pending(control.store, run.key):
+        return None
+    newest = max(again, key=_recency)
+    reason = f"{newest.upstream} completed {newest.date} again (attempt {newest.attempt})"
+    unique = f"{newest.upstream}-{newest.date}-{newest.attempt}"
+    return rerun_request(run.key, Source.UPSTREAM, reason, now, unique)
+
+
+def _newest_again(store: Store, config: PipelineConfig, run: Run, entry: Upstream, now: datetime) -> Marker | None:
+    """The newest completion *again* of an upstream: the first one of a period is what the run waited for, not news.
+
+    What the run read is remembered as a digest, which alone knows of a marker that was made before the run passed and
+    stored after it. Of many periods it is only a summary, and of an upstream that was not complete there is none: for
+    those the times are compared.
+    """
+    schedule, name = config.schedule_of(run.schedule), keys.UPSTREAM + entry.pipeline
+    own = [
+        marker
+        for marker in readiness.markers_for(store, run.key)
+        if marker.upstream == entry.pipeline
+        and cascade.wanted_periods(entry, schedule, parse_period(marker.date)) == run.key.period
+    ]
+    read, since = run.inputs.get(name), run.passed_at or run.opened_at
+    later = [one for one in own if one.completed_at > since and (one.attempt > 1 or read is not None)]
+    if not later and read is not None:
+        fresh = readiness.digests(readiness.selected(store, config, run.key, [name], now))
+        later = own if fresh.get(name, read) != read else []
+    return max(later, key=_recency, default=None)
+
+
+def _recency(marker: Marker) -> tuple[datetime, str, str]:
+    return marker.completed_at, marker.upstream, marker.date
+
+
+def _is_pending(store: Store, key: RunKey) -> bool:
+    """Is a request for an upstream still to be decided?"""
+    prefix = keys.rerun_request_sk(key, f"{Source.UPSTREAM}-")
+    return any(found.item.get("decision") is None for found in store.query(Table.CONTROL, key.pk, prefix))
 
 
 def late_event(run: Run, changed: tuple[str, ...], now: datetime) -> Event:

@@ -8,7 +8,7 @@ from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.keys import RunKey
 from interlock.model.periods import parse_period
-from interlock.model.run import Marker, Run, RunStatus, Source
+from interlock.model.run import Marker, Run, RunStatus
 
 
 def marker_arrived(control: Control, pipeline: str, schedule_id: str, date: str, upstream: str) -> None:
@@ -28,14 +28,11 @@ def marker_arrived(control: Control, pipeline: str, schedule_id: str, date: str,
 def completed(control: Control, config: PipelineConfig, run: Run) -> None:
     """An upstream may have completed again between the reading and the commit of this run's completion: ask, once.
 
-    The stream-router calls this from the change of the completed run; the request has the name it always has.
+    The marker's own change came while the run was active, and was left to the completion. So the stream-router calls
+    this from the change of the completed run; the request has the name it always has.
     """
-    if not config.after or config.find_schedule(run.schedule) is None:
-        return
-    own = {entry.pipeline for entry in config.after if entry.require == "same-period"}
-    for marker in readiness.markers_for(control.store, run.key):
-        if marker.upstream in own and marker.date == run.date:
-            _advance(control, config, run.key, marker)
+    if config.find_schedule(run.schedule) is not None:
+        _ask_again(control, config, run)
 
 
 def _advance(control: Control, config: PipelineConfig, key: RunKey, marker: Marker) -> None:
@@ -51,14 +48,9 @@ def _advance(control: Control, config: PipelineConfig, key: RunKey, marker: Mark
         if run.status is RunStatus.PENDING and reads_it:
             waking.wake(control, key)
         return
-    if marker.completed_at > (run.passed_at or run.opened_at) and _seen_before(control, config, key, marker):
-        reason = f"{marker.upstream} completed {marker.date} again (attempt {marker.attempt})"
-        unique = f"{marker.upstream}-{marker.date}-{marker.attempt}"
-        request = changed_inputs.rerun_request(key, Source.UPSTREAM, reason, control.now(), unique)
-        control.store.commit([changed_inputs.put_request(request)])
+    _ask_again(control, config, run)
 
 
-def _seen_before(control: Control, config: PipelineConfig, key: RunKey, marker: Marker) -> bool:
-    """Is this a completion *again*? The first completion of a period is what the run waited for, not news to it."""
-    run = records.get_run(control.store, key)
-    return marker.attempt > 1 or (run is not None and keys.UPSTREAM + marker.upstream in run.inputs)
+def _ask_again(control: Control, config: PipelineConfig, run: Run) -> None:
+    request = changed_inputs.upstream_again(control, config, run, control.now())
+    control.store.commit(changed_inputs.request_writes(control, request))
