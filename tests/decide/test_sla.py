@@ -5,14 +5,19 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from interlock.decide.sla import (
+    CLOSED_KEPT,
+    KEPT,
     Projection,
     SlaTimes,
     SlaVerdict,
     alert_event_type,
     completion,
     due,
+    forgotten_at,
+    is_past,
     next_instants,
     project,
     scheduled_start,
@@ -371,6 +376,55 @@ def test_the_margin_is_rounded_down(late_by: float, margin: int) -> None:
     verdict = completion(state(B), hour(10) + timedelta(seconds=late_by))
     assert verdict is not None
     assert verdict.margin_seconds == margin
+
+
+@pytest.mark.parametrize(
+    ("sla", "after"),
+    [
+        (state(W, B), None),
+        (state(W, B, fired=(W,)), None),
+        (state(W, B, RW, RB, fired=(B,)), None),
+        (state(), 24),
+        (state(W, B, fired=(B,)), 24),
+        (state(B, RB, fired=(B, RB)), 24),
+        (replace(state(W, B), fired={B: hour(70)}), 70),
+        (replace(state(B, RB), fired={B: hour(70), RB: hour(12)}), 70),
+    ],
+)
+def test_a_record_goes_long_after_its_period_and_its_last_alert(sla: SlaState, after: float | None) -> None:
+    assert forgotten_at(sla) == (None if after is None else (hour(after) + KEPT).timestamp())
+
+
+@pytest.mark.parametrize("outcome", SlaOutcome)
+def test_a_record_that_was_closed_goes_after_a_few_days(outcome: SlaOutcome) -> None:
+    closed = replace(state(W, B, outcome=outcome), closed_at=hour(9))
+    assert forgotten_at(closed) == (hour(9) + CLOSED_KEPT).timestamp()
+
+
+def test_a_period_is_past_as_long_after_its_end() -> None:
+    period = parse_period("2026-03-02")
+    assert not is_past(period, hour(24) + KEPT - timedelta(seconds=1))
+    assert is_past(period, hour(24) + KEPT)
+
+
+def test_the_end_of_the_calendar_is_never_past() -> None:
+    assert forgotten_at(replace(state(), date="9998-12-31")) is not None
+    assert not is_past(parse_period("9998-12-31"), hour(0))
+
+
+@given(
+    st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)),  # noqa: DTZ001 - wall clock
+    st.sampled_from(Granularity),
+    st.sets(st.sampled_from(SlaKind)),
+    st.lists(st.integers(-(10**8), 10**8), min_size=4, max_size=4),
+)
+def test_whoever_finds_no_record_of_an_open_sla_arms_none(
+    local: datetime, granularity: Granularity, kinds: set[SlaKind], given_at: list[int]
+) -> None:
+    period = period_of(local, granularity)
+    fired = {kind: hour(0) + timedelta(seconds=given_at[index]) for index, kind in enumerate(sorted(kinds))}
+    until = forgotten_at(replace(state(*kinds), date=str(period), fired=fired))
+    assert until is None or is_past(period, datetime.fromtimestamp(until, UTC))
 
 
 def test_every_alert_has_its_event() -> None:

@@ -35,7 +35,6 @@ from interlock.model.times import format_instant
 from interlock.ports.store import Put, Write
 
 Output = dict[str, Any]
-CLOSED_SLA_KEPT: Final = timedelta(days=3)
 _MAX_MARKERS: Final = 60
 
 
@@ -179,9 +178,7 @@ def _sla_verdict(control: Control, run: Run, now: datetime) -> tuple[list[Event]
 
 def close_sla(state: SlaState, outcome: SlaOutcome, now: datetime) -> Put:
     """The SLA of a run is over; the record is kept a few days for those who ask."""
-    closed = replace(state, version=state.version + 1, outcome=outcome, closed_at=now)
-    put = records.put_sla(closed, state)
-    return Put(put.key, put.item | {"ttl": int((now + CLOSED_SLA_KEPT).timestamp())}, put.when)
+    return records.put_sla(replace(state, version=state.version + 1, outcome=outcome, closed_at=now), state)
 
 
 def cancel_sla_writes(control: Control, run: Run, now: datetime) -> list[Write]:

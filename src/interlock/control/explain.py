@@ -7,7 +7,7 @@ from typing import Final
 from interlock.control import catalog, opening, readiness, records, run_views, views
 from interlock.control.catalog import Stored
 from interlock.control.run_views import Attempt, RunDetail
-from interlock.decide import calendars, cron, plan, sensors, why
+from interlock.decide import calendars, cron, plan, sensors, sla, why
 from interlock.decide.watchdog import trigger_deadline
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule, clock_time
@@ -156,8 +156,8 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
     named = catalog.calendars(store)
     rules, rules_at = _rules(store, config, key, run, detail, now)
     state = records.get_sla(store, key)
-    if state is None and (run is not None or schedule.cron is None or tick_at is not None):
-        state = _planned_sla(config, schedule, key, found.version, tick_at)
+    if state is None and run is None and (schedule.cron is None or tick_at is not None):
+        state = None if sla.is_past(key.period, now) else _planned_sla(config, schedule, key, found.version, tick_at)
     upcoming = plan.next_start(schedule, named, now)
     return why.Facts(
         config=config,
@@ -212,7 +212,7 @@ def _awaited(store: Store, config: PipelineConfig, schedule: Schedule, key: RunK
 def _planned_sla(
     config: PipelineConfig, schedule: Schedule, key: RunKey, version: str, tick_at: datetime | None
 ) -> SlaState | None:
-    """What the SLA of a run without a stored state will be."""
+    """What the SLA of a period will be that has neither a run nor a stored state yet."""
     if config.sla is None or config.dry_run:
         return None
     try:

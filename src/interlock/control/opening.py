@@ -123,11 +123,13 @@ def opening_writes(
 
 
 def sla_writes(control: Control, config: PipelineConfig, run: Run, first_arrival: datetime | None) -> list[Write]:
-    """The SLA state of a run that opens; one that has completed, or failed for good, once arms nothing any more."""
+    """The SLA state of a run that opens; one that has completed, or failed for good, once, or is too old arms none."""
     if config.sla is None or run.first_completed_at is not None or run.sla_closed:
         return []
     before = records.get_sla(control.store, run.key)
     arrival = (before.first_arrival if before else None) or first_arrival
+    if before is None and sla.is_past(run.key.period, control.now()):
+        return []
     if before is not None and (before.outcome is not None or before.first_arrival == arrival):
         return []
     schedule = config.schedule_of(run.schedule)

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from interlock.control.context import Control
+from interlock.decide import sla
 from interlock.model import keys
 from interlock.model.errors import StoreError
 from interlock.model.events import CATALOGUE, EVENT_TTL_DAYS, Event, EventType, Severity
@@ -79,7 +80,7 @@ def get_sla(store: Store, key: RunKey) -> SlaState | None:
 
 
 def recent_sla(store: Store, pipeline: str, schedule: str, limit: int = 100) -> list[SlaState]:
-    """The SLA states of the latest dates. Runs that fail leave theirs open, so all of them would grow with history."""
+    """The SLA states of the latest dates. Those of runs that failed are kept long, and have nothing left to tell."""
     prefix = f"{keys.SLA}{schedule}#"
     found = store.query(Table.CONTROL, keys.pipeline_pk(pipeline), prefix, reverse=True, limit=limit)
     return [convert(record.item, SlaState, record.key) for record in found]
@@ -224,9 +225,12 @@ def put_run(run: Run, before: Run | None) -> Put:
 
 
 def put_sla(state: SlaState, before: SlaState | None) -> Put:
-    """Compare-and-set of the SLA state."""
+    """Compare-and-set of the SLA state; it goes by itself when it is of no use to anybody."""
     when: Condition = Missing() if before is None else Matches({"version": before.version})
-    return Put(run_record(state.key, keys.SLA), plain(state), when)
+    item, until = plain(state), sla.forgotten_at(state)
+    if until is not None:
+        item["ttl"] = until
+    return Put(run_record(state.key, keys.SLA), item, when)
 
 
 def put_job(record: JobRecord, unique: str) -> Put:

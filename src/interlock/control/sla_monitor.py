@@ -166,7 +166,7 @@ def calculate(control: Control, key: RunKey) -> dict[str, Any]:
 def reconcile(control: Control, key: RunKey, *, since: datetime | None = None) -> bool:
     """Give a due period without a run its SLA state; True when it had none. Instants before `since` never alert."""
     found = catalog.stored(control.store, key.pipeline)
-    if found is None or found.config is None or found.config.sla is None:
+    if found is None or found.config is None or found.config.sla is None or sla.is_past(key.period, control.now()):
         return False
     if records.get_sla(control.store, key) is not None or records.get_run(control.store, key) is not None:
         return False

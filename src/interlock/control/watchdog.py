@@ -14,7 +14,7 @@ import structlog
 
 from interlock.control import catalog, completion, opening, readiness, records, router, sla_monitor
 from interlock.control.context import Control
-from interlock.decide import calendars, cron, watchdog
+from interlock.decide import calendars, cron, sla, watchdog
 from interlock.decide.sensors import key_matches, run_period, trigger_match
 from interlock.decide.watchdog import Finding
 from interlock.model import keys
@@ -318,7 +318,7 @@ def overdue_alerts(control: Control, watched: Watched) -> None:
         return
     for schedule in watched.config.all_schedules:
         for state in records.recent_sla(control.store, watched.config.id, schedule.schedule_id):
-            if state.outcome is None:
+            if sla.due(state, watched.now):
                 sla_monitor.fire_alerts(control, state.key)
 
 

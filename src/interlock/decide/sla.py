@@ -4,7 +4,7 @@ All instants are computed from the run (its schedule, its period, its first arri
 part of the controller that arms, repairs or explains a timer finds the same ones.
 """
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -19,6 +19,8 @@ from interlock.model.periods import Granularity, Period, period_of
 from interlock.model.run import SlaKind, SlaOutcome, SlaState
 from interlock.model.times import local_time_on, to_local, to_utc, zone
 
+KEPT: Final = timedelta(days=400)
+CLOSED_KEPT: Final = timedelta(days=3)
 _SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
 # Each warning with its breach. The two pairs do not know of each other.
@@ -128,6 +130,38 @@ def completion(state: SlaState, completed_at: datetime) -> SlaVerdict | None:
         deadline=state.deadline,
         breach_at=breach_at,
     )
+
+
+# How the record of an SLA ends. One that was closed goes after a few days: its run remembers that it is over. One that
+# nobody closes (its run failed, or never was) has, once its alerts were given, only two uses left: a late completion
+# is answered by RECOVERED, and no alert is given twice. It goes KEPT after its period, and KEPT after the last alert.
+#
+# Invariant: whoever finds no record may arm one without giving an alert twice. For a record goes no earlier than KEPT
+# after its period, and from then on nothing is armed for that period any more (`is_past`), whatever opens it.
+
+
+def forgotten_at(state: SlaState) -> int | None:
+    """When its record may go, in epoch seconds; None as long as the clock may still tell something of it."""
+    if state.outcome is not None:
+        return None if state.closed_at is None else _seconds(state.closed_at, CLOSED_KEPT)
+    if next_instants(state):
+        return None
+    return max(_seconds(at, KEPT) for at in (_ended(state.key.period), *state.fired.values()))
+
+
+def is_past(period: Period, now: datetime) -> bool:
+    """Is a period so old that it has no SLA any more? Its alerts were given long ago, or nobody was watching then."""
+    return _seconds(_ended(period), KEPT) <= int(now.timestamp())
+
+
+def _ended(period: Period) -> datetime:
+    """Its end on the clock of UTC: what matters here is that it is always the same, not which hour it is."""
+    return period.ends.replace(tzinfo=UTC)
+
+
+def _seconds(at: datetime, later: timedelta) -> int:
+    # As numbers: the sum may lie beyond the calendar.
+    return int(at.timestamp()) + int(later.total_seconds())
 
 
 def alert_event_type(kind: SlaKind) -> EventType:
