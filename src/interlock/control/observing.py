@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from interlock.control import after_run, catalog, dry_run, opening, readiness, records, waking
 from interlock.control.context import Control
-from interlock.decide import calendars, sla, transitions
+from interlock.decide import calendars, transitions
 from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule
@@ -122,7 +122,7 @@ def _remember_arrival(
         run = records.get_run(control.store, key)
         if run is not None and (run.first_completed_at is not None or run.sla_closed):
             return None, []
-        if before is None and sla.is_past(key.period, control.now()):
+        if before is None and opening.sla_was_told(control, key, run.attempt if run is not None else 1):
             return None, []
         if before is not None and (before.first_arrival is not None or before.outcome is not None):
             return None, []

@@ -123,18 +123,35 @@ def opening_writes(
 
 
 def sla_writes(control: Control, config: PipelineConfig, run: Run, first_arrival: datetime | None) -> list[Write]:
-    """The SLA state of a run that opens; one that has completed, or failed for good, once, or is too old arms none."""
+    """The SLA state of a run that opens; one that has completed, or failed for good, once arms nothing any more."""
     if config.sla is None or run.first_completed_at is not None or run.sla_closed:
         return []
     before = records.get_sla(control.store, run.key)
     arrival = (before.first_arrival if before else None) or first_arrival
-    if before is None and sla.is_past(run.key.period, control.now()):
+    if before is None and sla_was_told(control, run.key, run.attempt):
         return []
     if before is not None and (before.outcome is not None or before.first_arrival == arrival):
         return []
     schedule = config.schedule_of(run.schedule)
     state = sla_state(config, schedule, run.key, run.config_version, arrival, before, tick_at=run.tick_at)
     return [records.put_sla(state, before)]
+
+
+def sla_was_told(control: Control, key: RunKey, attempt: int) -> bool:
+    """There is no SLA record: because it has gone since, its alerts given?
+
+    An earlier attempt had one, or the watchdog armed one for the period, if anybody watched it then. A period from
+    before the pipeline's time was told of by nobody: its back-fill has an SLA like any run.
+    """
+    if not sla.is_past(key.period, control.now()):
+        return False
+    found = catalog.stored(control.store, key.pipeline)
+    return (
+        attempt > 1
+        or found is None
+        or found.first_applied_at is None
+        or found.first_applied_at <= sla.ended(key.period)
+    )
 
 
 def sla_state(

@@ -137,7 +137,7 @@ def completion(state: SlaState, completed_at: datetime) -> SlaVerdict | None:
 # is answered by RECOVERED, and no alert is given twice. It goes KEPT after its period, and KEPT after the last alert.
 #
 # Invariant: whoever finds no record may arm one without giving an alert twice. For a record goes no earlier than KEPT
-# after its period, and from then on nothing is armed for that period any more (`is_past`), whatever opens it.
+# after its period; from then on (`is_past`) one is armed only for a run that nobody can have told of before.
 
 
 def forgotten_at(state: SlaState) -> int | None:
@@ -146,15 +146,15 @@ def forgotten_at(state: SlaState) -> int | None:
         return None if state.closed_at is None else _seconds(state.closed_at, CLOSED_KEPT)
     if next_instants(state):
         return None
-    return max(_seconds(at, KEPT) for at in (_ended(state.key.period), *state.fired.values()))
+    return max(_seconds(at, KEPT) for at in (ended(state.key.period), *state.fired.values()))
 
 
 def is_past(period: Period, now: datetime) -> bool:
-    """Is a period so old that it has no SLA any more? Its alerts were given long ago, or nobody was watching then."""
-    return _seconds(_ended(period), KEPT) <= int(now.timestamp())
+    """Is a period so old that its record may be gone? Then none does not mean that its alerts were never given."""
+    return _seconds(ended(period), KEPT) <= int(now.timestamp())
 
 
-def _ended(period: Period) -> datetime:
+def ended(period: Period) -> datetime:
     """Its end on the clock of UTC: what matters here is that it is always the same, not which hour it is."""
     return period.ends.replace(tzinfo=UTC)
 
