@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 import httpx
 import uvicorn
 
-from interlock.api.app import create_app
-from interlock.api.server import bind
+from interlock.api.connections import ConnectionLimits
+from interlock.api.server import bind, server_config
 from interlock.embedded.discovery import find_server
 from interlock.embedded.service import Service, ServiceSettings
 
@@ -67,13 +67,14 @@ def problem(response: httpx.Response, status: int, slug: str) -> dict[str, Any]:
 
 
 @contextmanager
-def running(folder: Path, **settings: Any) -> Iterator[tuple[Service, httpx.Client]]:
+def running(
+    folder: Path, *, limits: ConnectionLimits | None = None, **settings: Any
+) -> Iterator[tuple[Service, httpx.Client]]:
     """A controller and its API in this process, on a real port."""
     service = Service(ServiceSettings(store=folder / "interlock.db", **settings))
     listener = bind("127.0.0.1", 0)
     service.start()
-    config = uvicorn.Config(create_app(service), log_config=None, access_log=False, lifespan="on", ws="none")
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(server_config(service, limits or ConnectionLimits.of_this_process()))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

@@ -11,7 +11,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -20,6 +20,7 @@ import structlog
 import uvicorn
 
 from interlock.api.app import create_app
+from interlock.api.connections import ConnectionLimits, limited
 from interlock.api.gate import is_loopback_name
 from interlock.embedded import discovery
 from interlock.embedded.service import Service, ServiceSettings
@@ -29,7 +30,6 @@ from interlock.ports.clock import Clock
 _GRACE_SECONDS: Final = 5
 _FORCED: Final = 130
 _HEADER_BYTES: Final = 32 * 1024
-_CONNECTIONS: Final = 2000
 _BACKLOG: Final = 1024
 
 _log = structlog.get_logger("interlock.serve")
@@ -42,6 +42,7 @@ class ServeSettings:
     service: ServiceSettings
     host: str = "127.0.0.1"
     port: int = 8765
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits.of_this_process)
 
 
 class BindError(InterlockError):
@@ -73,7 +74,7 @@ def serve(
 
 def _run(settings: ServeSettings, service: Service, listener: socket.socket, beside: Beside) -> None:
     url = url_of(settings.host, listener.getsockname()[1])
-    server = _Server(_config(service), service)
+    server = _Server(server_config(service, settings.limits), service)
     applied = service.start()
     with _announced(settings.service.store, url, service):
         _log.info(
@@ -88,7 +89,8 @@ def _run(settings: ServeSettings, service: Service, listener: socket.socket, bes
             server.run(sockets=[listener])
 
 
-def _config(service: Service) -> uvicorn.Config:
+def server_config(service: Service, limits: ConnectionLimits) -> uvicorn.Config:
+    """uvicorn as we run it."""
     return uvicorn.Config(
         create_app(service),
         log_config=None,
@@ -96,9 +98,9 @@ def _config(service: Service) -> uvicorn.Config:
         server_header=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=_GRACE_SECONDS,
-        limit_concurrency=_CONNECTIONS,
+        limit_concurrency=limits.most + 1,  # of requests under way: clients may be gone before their answers are ready
         h11_max_incomplete_event_size=_HEADER_BYTES,
-        http="h11",
+        http=limited(limits),
         ws="none",
         lifespan="on",
     )
