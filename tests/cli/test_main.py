@@ -3,9 +3,12 @@
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
 
 from interlock import __version__
 from interlock.cli import main as cli
@@ -45,6 +48,22 @@ def test_help(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]) ->
     outcome = run(capsys, *arguments)
     assert outcome.code == 0
     assert outcome.out.startswith("Usage: ")
+
+
+def options(command: object, *names: str) -> Iterator[tuple[str, set[str]]]:
+    """Every command that does something, with its whole name, and the options it takes."""
+    if isinstance(command, TyperGroup):
+        for name, inner in command.commands.items():
+            yield from options(inner, *names, name)
+    elif isinstance(command, TyperCommand):
+        yield " ".join(names), {word for one in command.params for word in one.opts}
+
+
+def test_every_command_that_answers_answers_in_json_too() -> None:
+    """Left are those that run until they are stopped, and `init`, which leaves files."""
+    found = dict(options(get_command(cli.app)))
+    assert {"why", "sensor get", "token revoke"} <= found.keys()
+    assert {name for name, taken in found.items() if "--json" not in taken} == {"demo", "init", "serve"}
 
 
 @pytest.mark.parametrize(

@@ -78,10 +78,15 @@ def list_(*, store: StoreOption = None, json: JsonOption = False) -> None:
 
 
 @token.command()
-def revoke(name: Annotated[str, typer.Argument(metavar="NAME")], *, store: StoreOption = None) -> None:
+def revoke(
+    name: Annotated[str, typer.Argument(metavar="NAME")], *, store: StoreOption = None, json: JsonOption = False
+) -> None:
     """End a token; a running server stops taking it within a second or two."""
     with _tokens(store, create_store=False) as tokens:
         ended = tokens.revoke(name)
+    if json:
+        print_json(ended)
+        return
     typer.echo(f"Token {ended.name!r} is revoked.")
 
 
