@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from bench.machine import machine
 
-NAMES: Final = ("rules", "config_load", "store", "runs", "latency", "waiting")
+NAMES: Final = ("rules", "config_load", "store", "runs", "latency", "waiting", "api")
 
 
 def main(wanted: list[str]) -> int:
