@@ -1,77 +1,18 @@
 """The JSON Schema for editors: accepts what the loader accepts, points at what it refuses."""
 
 import json
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from interlock.config.documents import Document, read_document
 from interlock.config.schema import DIALECT, pipeline_schema
 
 EXAMPLES = sorted((Path(__file__).parent / "examples" / "pipelines").iterdir())
 SCHEMA = pipeline_schema()
-KINDS: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
-
-
-def violations(value: object, schema: dict[str, Any]) -> Iterator[str]:
-    """Enough of JSON Schema for the schema at hand; an unknown keyword fails the test that meets it."""
-    for keyword, rule in schema.items():
-        match keyword:
-            case "$schema" | "title" | "description" | "default" | "$defs" | "then" | "else":
-                pass
-            case "$ref":
-                yield from violations(value, SCHEMA["$defs"][rule.removeprefix("#/$defs/")])
-            case "anyOf":
-                if all(list(violations(value, one)) for one in rule):
-                    yield f"{value!r} fits none of {rule}"
-            case "if":
-                if list(violations(value, rule)):
-                    yield from violations(value, schema["else"])
-            case "type":
-                if not isinstance(value, KINDS[rule]) or (isinstance(value, bool) and rule != "boolean"):
-                    yield f"{value!r} is not of type {rule}"
-            case "enum":
-                if value not in rule:
-                    yield f"{value!r} is not in {rule}"
-            case _:
-                yield from _bounds(value, keyword, rule, schema)
-
-
-def _bounds(value: object, keyword: str, rule: Any, schema: dict[str, Any]) -> Iterator[str]:
-    match keyword, value:
-        case "properties", dict():
-            for name, inner in rule.items():
-                if name in value:
-                    yield from violations(value[name], inner)
-        case "additionalProperties", dict():
-            yield from (f"{name} is unknown" for name in value if name not in schema["properties"])
-        case "required", dict():
-            yield from (f"{name} is missing" for name in rule if name not in value)
-        case "items", list():
-            for item in value:
-                yield from violations(item, rule)
-        case "pattern", str() if not re.search(rule, value):
-            yield f"{value!r} does not match {rule}"
-        case "minLength" | "minItems", str() | list() if len(value) < rule:
-            yield f"{value!r} is too short"
-        case "minimum", int() | float() if value < rule:
-            yield f"{value} < {rule}"
-        case "maximum", int() | float() if value > rule:
-            yield f"{value} > {rule}"
-        case _:
-            known = {"properties", "additionalProperties", "required", "items", "pattern"}
-            assert keyword in known | {"minLength", "minItems", "minimum", "maximum"}, keyword
+VALIDATOR = Draft202012Validator(SCHEMA)
 
 
 def document(path: Path) -> dict[str, object]:
@@ -80,16 +21,13 @@ def document(path: Path) -> dict[str, object]:
     return read.value
 
 
+def test_it_is_a_schema() -> None:
+    Draft202012Validator.check_schema(SCHEMA)
+
+
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_every_example_validates(path: Path) -> None:
-    assert list(violations(document(path), SCHEMA)) == []
-
-
-def test_every_example_validates_with_jsonschema() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    for path in EXAMPLES:
-        jsonschema.Draft202012Validator(SCHEMA).validate(document(path))
+    VALIDATOR.validate(document(path))
 
 
 VALID: dict[str, Any] = {
@@ -126,7 +64,7 @@ VALID: dict[str, Any] = {
     ],
 )
 def test_the_schema_agrees_with_the_loader(change: dict[str, object], accepted: bool) -> None:
-    assert (list(violations({**VALID, **change}, SCHEMA)) == []) is accepted
+    assert VALIDATOR.is_valid({**VALID, **change}) is accepted
 
 
 def test_it_is_json_of_the_right_dialect_with_readable_defaults() -> None:
