@@ -26,6 +26,15 @@ def test_applying_a_pipeline(api: httpx.Client) -> None:
     assert "applied" in [one["id"] for one in api.get(f"{V1}/pipelines").json()["items"]]
 
 
+def test_a_job_that_this_controller_can_not_start_is_warned_of(api: httpx.Client) -> None:
+    job = {"type": "glue", "config": {"jobName": "etl"}}
+    applied = api.put(f"{V1}/pipelines/unstartable", json=pipeline("unstartable", sla={"maxDuration": "1h"}, job=job))
+    assert applied.status_code == 201
+    (warning,) = applied.json()["warnings"]
+    assert warning.startswith("job.type: jobs of type glue can not be started by this installation yet")
+    assert api.delete(f"{V1}/pipelines/unstartable").is_success
+
+
 def test_an_invalid_pipeline_is_refused_with_every_error(api: httpx.Client) -> None:
     document = pipeline("broken", job={"type": "external", "maxRetrys": 1, "maxCodeRetries": 9})
     found = problem(api.put(f"{V1}/pipelines/broken", json=document), 422, "invalid-config")

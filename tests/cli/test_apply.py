@@ -91,7 +91,25 @@ def test_json(capsys: pytest.CaptureFixture[str], project: Path) -> None:
         "unchanged": [],
         "removed": [],
         "calendars": ["closed"],
+        "warnings": [],
     }
+
+
+@pytest.mark.parametrize("command", ["plan", "apply"])
+def test_a_job_that_can_not_be_started_yet_is_warned_of(
+    capsys: pytest.CaptureFixture[str], project: Path, command: str
+) -> None:
+    job = "{type: airflow, config: {url: 'https://airflow.example.com', dagId: d}}"
+    (project / "pipelines/gold.yaml").write_text(PIPELINE.replace("{type: external}", job))
+    outcome = run(capsys, command, ".", "--json")
+    assert outcome.code == 0
+    (warning,) = json.loads(outcome.out)["warnings"]
+    assert (warning["file"], warning["path"]) == ("pipelines/gold.yaml", "job.type")
+    assert warning["message"].startswith("jobs of type airflow can not be started by this installation yet")
+    place = f"pipelines/gold.yaml:{warning['line']} job.type: warning: {warning['message']}"
+    outcome = run(capsys, command, ".")
+    assert outcome.code == 0
+    assert outcome.err.splitlines() == [place]
 
 
 # -------------------------------------------------------------------------------------------------- with a server

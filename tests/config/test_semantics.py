@@ -1,4 +1,4 @@
-"""What makes no sense together, one row each; and the four warnings."""
+"""What makes no sense together, one row each; and the warnings."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,8 +8,8 @@ import pytest
 from interlock.config.decode import decode
 from interlock.config.problems import Severity, format_path
 from interlock.config.semantics import check_calendar, find_errors
-from interlock.config.warnings import find_warnings
-from interlock.model.config import Calendar, PipelineConfig
+from interlock.config.warnings import Abilities, find_warnings
+from interlock.model.config import Calendar, JobType, PipelineConfig, ProbeType
 
 RULE = {"key": "k", "check": "exists"}
 TRIGGER = {"key": "landed", "check": "exists"}
@@ -27,10 +27,10 @@ def pipeline(**changes: object) -> dict[str, Any]:
     return {key: value for key, value in document.items() if value is not None}
 
 
-def found(document: Mapping[str, object]) -> tuple[list[str], list[str]]:
+def found(document: Mapping[str, object], abilities: Abilities | None = None) -> tuple[list[str], list[str]]:
     config = decode(document, PipelineConfig)
     assert isinstance(config, PipelineConfig), config
-    findings = find_errors(config, ["us-federal", "month-end"]) or tuple(find_warnings(config))
+    findings = find_errors(config, ["us-federal", "month-end"]) or tuple(find_warnings(config, abilities))
     lines = [(one.severity, f"{format_path(one.path)}: {one.message}") for one in findings]
     return (
         [line for severity, line in lines if severity is Severity.ERROR],
@@ -288,6 +288,34 @@ UNNOTICED = "nothing notices if this never starts: it has no cron, no SLA, no tr
 )
 def test_warnings_are_few_and_true(document: dict[str, Any], warnings: list[str]) -> None:
     assert found(document) == ([], warnings)
+
+
+GLUE = {"type": "glue", "config": {"jobName": "etl"}}
+FILE = {"key": "landed", "type": "file", "config": {"path": "in.csv"}}
+HTTP = {"key": "rows", "type": "http", "config": {"url": "https://example.com/"}}
+NOT_STARTED = "job.type: jobs of type glue can not be started by this installation yet: it starts command, external"
+NOT_RUN = "probes: probes are not run by this installation yet: somebody else has to write"
+
+
+@pytest.mark.parametrize(
+    ("document", "warnings"),
+    [
+        (pipeline(), []),
+        (pipeline(job=GLUE), [NOT_STARTED]),
+        # Nothing is ever started in dry-run mode; the rules are evaluated there, too.
+        (pipeline(job=GLUE, probes=[FILE], schedule={"trigger": TRIGGER}, dryRun=True), [f"{NOT_RUN} landed"]),
+        (pipeline(job=GLUE, probes=[FILE, HTTP]), [NOT_STARTED, f"{NOT_RUN} landed, rows"]),
+    ],
+)
+def test_what_the_installation_can_not_do_yet_is_warned_of(document: dict[str, Any], warnings: list[str]) -> None:
+    able = Abilities(job_types=frozenset({JobType.COMMAND, JobType.EXTERNAL}))
+    assert found(document, able) == ([], warnings)
+
+
+def test_what_it_can_do_is_not() -> None:
+    everything = Abilities(job_types=frozenset(JobType), probe_types=frozenset(ProbeType))
+    document = pipeline(job=GLUE, probes=[FILE, HTTP])
+    assert found(document, everything) == found(document) == ([], [])
 
 
 def test_a_calendar_needs_days_that_exist() -> None:

@@ -15,7 +15,7 @@ from interlock.api.parameters import CursorArg, DateArg, LimitArg, PipelineArg, 
 from interlock.api.problems import ProblemError, RequestError, documented, not_found
 from interlock.config.aliases import normalise
 from interlock.config.stored import config_version, read_stored
-from interlock.config.warnings import find_warnings
+from interlock.config.warnings import Abilities, find_warnings
 from interlock.control import catalog, views
 from interlock.control.explain import explain
 from interlock.control.views import HIDDEN, PipelineDetail, PipelinePage, ReadinessView
@@ -103,7 +103,8 @@ def apply_pipeline(
     new = catalog.stored(service.engine.store, pipeline) is None
     changed = catalog.apply_config(service.control, config, document)
     _log.info("pipeline applied", pipeline=pipeline, changed=changed, by=caller.name)
-    warnings = [f"{_path(one.path)}: {one.message}" for one in find_warnings(config)]
+    able = Abilities(job_types=frozenset(service.control.jobs))
+    warnings = [f"{_path(one.path)}: {one.message}" for one in find_warnings(config, able)]
     if config.archetype is not None:
         warnings.append("archetype: only files are merged with an archetype; here it is a name and no more")
     made = Applied(id=pipeline, version=config_version(document), changed=changed, warnings=warnings)

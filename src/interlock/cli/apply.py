@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from interlock.cli.output import JsonOption, counted, plain_console, print_json
+from interlock.cli.output import JsonOption, counted, plain_console, print_json, problem_rows
 from interlock.cli.plan import ConfigPath, Planned, compare_with, load_or_exit, print_changes, read_known
 from interlock.cli.store_access import (
     StoreOption,
@@ -54,7 +54,7 @@ def apply(
         write = _write_to_server if target.url is not None else _write_to_store
         write(target, loaded, planned, removals)
     if json:
-        print_json(_document(target, planned, removals, dry_run=dry_run))
+        print_json(_document(target, loaded, planned, removals, dry_run=dry_run))
     else:
         _print(target, planned, removals, dry_run=dry_run)
 
@@ -142,7 +142,9 @@ def _print(target: Target, planned: Planned, removals: Removals, *, dry_run: boo
         console.print(f"{known} (remove with --prune)")
 
 
-def _document(target: Target, planned: Planned, removals: Removals, *, dry_run: bool) -> dict[str, object]:
+def _document(
+    target: Target, loaded: "LoadResult", planned: Planned, removals: Removals, *, dry_run: bool
+) -> dict[str, object]:
     return {
         "target": str(target),
         "written": not dry_run,
@@ -151,4 +153,5 @@ def _document(target: Target, planned: Planned, removals: Removals, *, dry_run: 
         "unchanged": planned.kinds("unchanged"),
         "removed": removals,
         "calendars": [one.name for one in planned.calendars if one.kind != "unchanged"],
+        "warnings": problem_rows(loaded.warnings),
     }

@@ -6,7 +6,7 @@ before: `interlock --version` needs none of it.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -14,6 +14,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
+
+    from interlock.config.problems import Problem
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -32,6 +34,11 @@ def print_json(value: object) -> None:
     import msgspec
 
     typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2))
+
+
+def problem_rows(problems: "Iterable[Problem]") -> list[dict[str, object]]:
+    """Errors or warnings of configs, for JSON."""
+    return [{"file": one.file, "line": one.line, "path": one.path, "message": one.message} for one in problems]
 
 
 def log_to_stderr() -> None:

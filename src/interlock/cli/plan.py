@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
-from interlock.cli.output import JsonOption, counted, plain_console, print_json
+from interlock.cli.output import JsonOption, counted, plain_console, print_json, problem_rows
 from interlock.cli.store_access import (
     StoreOption,
     Target,
@@ -71,7 +71,7 @@ def plan(path: ConfigPath, *, store: StoreOption = None, url: UrlOption = None, 
     now = SystemClock().now()
     upcoming = {one.config.id: next_runs(one.config, loaded.calendars, now) for one in loaded.configs}
     if json:
-        print_json(_document(target, planned, upcoming))
+        print_json(_document(target, loaded, planned, upcoming))
         return
     console = plain_console()
     console.print(_headline(target))
@@ -83,8 +83,9 @@ def load_or_exit(path: Path) -> "LoadResult":
     """Read and check the configs; the errors, if any, are all printed and end the command before it does anything."""
     from interlock.config.loader import load_paths
     from interlock.config.problems import Severity
+    from interlock.embedded.targets import ABILITIES
 
-    loaded = load_paths([path])
+    loaded = load_paths([path], abilities=ABILITIES)
     errors = plain_console(err=True)
     for problem in loaded.problems:
         errors.print(str(problem), style="red" if problem.severity is Severity.ERROR else "yellow")
@@ -229,7 +230,9 @@ def _summary(planned: Planned) -> str:
     return ", ".join([*parts, *([f"{removed} not in these files"] if removed else [])])
 
 
-def _document(target: Target, planned: Planned, upcoming: "Mapping[str, list[NextRun]]") -> dict[str, object]:
+def _document(
+    target: Target, loaded: "LoadResult", planned: Planned, upcoming: "Mapping[str, list[NextRun]]"
+) -> dict[str, object]:
     return {
         "target": str(target),
         "calendars": planned.calendars,
@@ -237,4 +240,5 @@ def _document(target: Target, planned: Planned, upcoming: "Mapping[str, list[Nex
             {"id": one.name, "kind": one.kind, "changes": one.keys, "next": upcoming.get(one.name, [])}
             for one in planned.pipelines
         ],
+        "warnings": problem_rows(loaded.warnings),
     }

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from interlock.cli.output import JsonOption, plain_console, print_json, problem_rows
+
 if TYPE_CHECKING:
     from interlock.config.loader import LoadResult
-    from interlock.config.problems import Problem
 
 
 def validate(
@@ -18,12 +19,13 @@ def validate(
         ),
     ],
     *,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    json: JsonOption = False,
 ) -> None:
     """Check pipeline configs: prints every error and warning at once; exits 1 if there is an error."""
     from interlock.config.loader import load_paths
+    from interlock.embedded.targets import ABILITIES
 
-    result = load_paths(paths)
+    result = load_paths(paths, abilities=ABILITIES)
     if json:
         _print_json(result)
     else:
@@ -33,26 +35,19 @@ def validate(
 
 
 def _print_json(result: "LoadResult") -> None:
-    import msgspec
-
-    report = {
-        "pipelines": result.pipelines,
-        "errors": [_row(problem) for problem in result.errors],
-        "warnings": [_row(problem) for problem in result.warnings],
-    }
-    typer.echo(msgspec.json.format(msgspec.json.encode(report), indent=2))
-
-
-def _row(problem: "Problem") -> dict[str, object]:
-    return {"file": problem.file, "line": problem.line, "path": problem.path, "message": problem.message}
+    print_json(
+        {
+            "pipelines": result.pipelines,
+            "errors": problem_rows(result.errors),
+            "warnings": problem_rows(result.warnings),
+        }
+    )
 
 
 def _print_lines(result: "LoadResult") -> None:
-    from rich.console import Console
-
     from interlock.config.problems import Severity
 
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console = plain_console()
     for problem in result.problems:
         console.print(str(problem), style="red" if problem.severity is Severity.ERROR else "yellow")
     style = "bold red" if result.errors else "green"

@@ -19,7 +19,7 @@ from interlock.config.semantics import check_calendar
 from interlock.config.sources import Merged, merge
 from interlock.config.stored import config_version, decode_and_check
 from interlock.config.suggestions import did_you_mean
-from interlock.config.warnings import find_warnings
+from interlock.config.warnings import Abilities, find_warnings
 from interlock.decide.values import show
 from interlock.model.config import Calendar, PipelineConfig
 
@@ -52,9 +52,9 @@ class LoadResult(msgspec.Struct, frozen=True):
         return tuple(problem for problem in self.problems if problem.severity is Severity.WARNING)
 
 
-def load_paths(paths: Sequence[FilePath]) -> LoadResult:
-    """Load files and folders as one set of pipelines."""
-    load = _Load()
+def load_paths(paths: Sequence[FilePath], *, abilities: Abilities | None = None) -> LoadResult:
+    """Load files and folders as one set of pipelines, for an installation of these abilities."""
+    load = _Load(abilities)
     for path in paths:
         load.read_place(path)
     load.check_set()
@@ -72,7 +72,8 @@ class _Candidate(msgspec.Struct):
 class _Load:
     """The state of one load."""
 
-    def __init__(self) -> None:
+    def __init__(self, abilities: Abilities | None) -> None:
+        self._abilities = abilities
         self.calendars: dict[str, Calendar] = {}
         self._calendar_files: dict[str, str] = {}
         self._archetypes: dict[FilePath, dict[str, Document | None]] = {}
@@ -123,7 +124,7 @@ class _Load:
             self._report(*problems)
         else:
             candidate.config = found
-            self._report(*(merged.locate(one) for one in find_warnings(found)))
+            self._report(*(merged.locate(one) for one in find_warnings(found, self._abilities)))
 
     def _read_calendars(self, folder: FilePath | None) -> frozenset[str]:
         """The names of a folder's calendars. One that is broken counts: its own error is enough."""

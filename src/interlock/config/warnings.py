@@ -5,11 +5,13 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+import msgspec
+
 from interlock.config.problems import Finding, Path, Severity
 from interlock.config.schedules import cron_granularity, with_paths
 from interlock.decide.cron import next_tick
 from interlock.decide.sla import scheduled_start, sla_times
-from interlock.model.config import Include, PipelineConfig, Schedule, Sla
+from interlock.model.config import Include, JobType, PipelineConfig, ProbeType, Schedule, Sla
 from interlock.model.durations import format_duration
 from interlock.model.periods import Granularity, day_period
 
@@ -19,8 +21,17 @@ LATE_BREACH: Final = timedelta(hours=12)
 _SAMPLES: Final = (datetime(2026, 1, 14, tzinfo=UTC), datetime(2026, 7, 15, tzinfo=UTC))
 
 
-def find_warnings(config: PipelineConfig) -> Iterator[Finding]:
-    """Warnings for a config that has no errors."""
+class Abilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What an installation can do of all that a config may ask for."""
+
+    job_types: frozenset[JobType]
+    probe_types: frozenset[ProbeType] = frozenset()
+
+
+def find_warnings(config: PipelineConfig, abilities: Abilities | None = None) -> Iterator[Finding]:
+    """Warnings for a config that has no errors. Without `abilities`, none about the installation that is to run it."""
+    if abilities is not None:
+        yield from _beyond(abilities, config)
     sla = config.sla
     if sla is not None and sla.deadline is not None and sla.expected_duration is None:
         yield _warning(("sla",), "no expectedDuration: there will be no warning before the breach")
@@ -33,6 +44,18 @@ def find_warnings(config: PipelineConfig) -> Iterator[Finding]:
 
 def _warning(path: Path, message: str) -> Finding:
     return Finding(path, message, Severity.WARNING)
+
+
+def _beyond(abilities: Abilities, config: PipelineConfig) -> Iterator[Finding]:
+    job = config.job
+    if job is not None and job.type not in abilities.job_types and not config.dry_run:
+        able = ", ".join(sorted(abilities.job_types))
+        message = f"jobs of type {job.type} can not be started by this installation yet: it starts {able}"
+        yield _warning(("job", "type"), message)
+    idle = [probe.key for probe in config.probes if probe.type not in abilities.probe_types]
+    if idle:
+        message = f"probes are not run by this installation yet: somebody else has to write {', '.join(idle)}"
+        yield _warning(("probes",), message)
 
 
 def _too_long(config: PipelineConfig) -> Iterator[Finding]:

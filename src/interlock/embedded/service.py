@@ -30,6 +30,7 @@ from interlock.embedded.feed import EventFeed
 from interlock.embedded.files import Applied, FolderWatch
 from interlock.embedded.runtime import WORKERS, Runtime
 from interlock.embedded.stream import StreamConsumer
+from interlock.embedded.targets import Targets
 from interlock.embedded.tokens import Tokens
 from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
 from interlock.jobs.command import CommandRunner, ExitNotice
@@ -91,7 +92,7 @@ class Service:
         self.engine = Engine(
             self.database,
             self.clock,
-            {**self._targets(), **(jobs or {})},
+            {**self._targets().by_type(), **(jobs or {})},
             new_id=new_id,
             settings=_with_environment(settings),
         )
@@ -113,11 +114,8 @@ class Service:
         """Everything that reads the change stream."""
         return self.engine.router, self.engine.sink, self.alerts.consumer
 
-    def _targets(self) -> dict[JobType, JobRunner]:
-        targets: dict[JobType, JobRunner] = {JobType.HTTP: self._http, JobType.EXTERNAL: ExternalRunner()}
-        if self._commands is not None:
-            targets[JobType.COMMAND] = self._commands
-        return targets
+    def _targets(self) -> Targets:
+        return Targets(command=self._commands, http=self._http, external=ExternalRunner())
 
     def _alerting(self) -> Alerting:
         allowed = AddressPolicy(self.settings.allow_private_addresses)
