@@ -14,6 +14,7 @@ import pytest
 from interlock.cli import status as command
 from interlock.cli.status import StatusRow
 from interlock.cli.wording import away, length
+from interlock.client import Client
 from tests.api.running import Process, pipeline
 from tests.cli.stage import DAY, Stage, completed, plain, served, started, store_of
 
@@ -32,6 +33,17 @@ def test_the_table(capsys: Capsys, server: Process) -> None:
     assert row.split()[:4] == ["table", "stream", DAY, "running"]
     # Its deadline is long past, and only a breach was due.
     assert "breached" in row
+
+
+def test_the_sla_comes_with_the_table(capsys: Capsys, server: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--watch` looks every second: it must not ask for each run besides."""
+    stage = served(capsys, server, "at-once", sla=SLA)
+    started(server, stage, "at-once")
+    asked: list[str] = []
+    monkeypatch.setattr(Client, "run", lambda *given, **_: asked.append(str(given)))
+    [row] = stage.json("status", "at-once")["pipelines"]
+    assert (row["run"], asked) == ("running", [])
+    assert datetime.fromisoformat(row["slaAt"]) == datetime(2026, 3, 3, 10, tzinfo=UTC)
 
 
 def test_one_pipeline_closely(capsys: Capsys, server: Process) -> None:

@@ -101,33 +101,15 @@ class _Table:
             return
         upcoming = {one.schedule: one for one in self._upcoming(pipeline, at)}
         for schedule in pipeline.schedules:
-            latest = self._latest(pipeline, schedule)
-            yield self._row(pipeline.id, schedule, latest, upcoming.get(schedule))
+            run, sla = self._latest(pipeline, schedule)
+            yield _row(pipeline.id, schedule, run, sla, upcoming.get(schedule))
 
-    def _latest(self, pipeline: "Pipeline", schedule: str) -> "Run | None":
+    def _latest(self, pipeline: "Pipeline", schedule: str) -> "tuple[Run | None, Sla | None]":
+        """Of the schedule that ran last both are at hand; of the others they are asked for."""
         if pipeline.latest is None or pipeline.latest.schedule == schedule:
-            return pipeline.latest
-        return next(iter(self._backend.runs(pipeline.id, schedule=schedule, limit=1)), None)
-
-    def _row(self, pipeline: str, schedule: str, run: "Run | None", next_: "NextRun | None") -> StatusRow:
-        opens, start = ("", None) if next_ is None else (next_.opens, next_.start_at)
-        if run is None:
-            return StatusRow(pipeline=pipeline, schedule=schedule, opens=opens, next_start=start)
-        sla = self._backend.run(pipeline, run.date, schedule=schedule).sla
-        word, at = _sla(sla)
-        return StatusRow(
-            pipeline=pipeline,
-            schedule=schedule,
-            run=run.word,
-            date=run.date,
-            attempt=run.attempt,
-            since=run.updated_at,
-            next_start=start,
-            opens=opens,
-            sla=word,
-            sla_at=at,
-            message=run.message,
-        )
+            return pipeline.latest, pipeline.latest_sla
+        found = next(iter(self._backend.runs(pipeline.id, schedule=schedule, limit=1)), None)
+        return found, None if found is None else self._backend.run(pipeline.id, found.date, schedule=schedule).sla
 
     def _upcoming(self, pipeline: "Pipeline", at: datetime) -> "list[NextRun]":
         """When each schedule starts next; nothing when the config names calendars that only the server knows."""
@@ -139,6 +121,26 @@ class _Table:
             self._details[place] = self._backend.pipeline(pipeline.id)
         found = read_stored(self._details[place].document, self._calendars)
         return [] if isinstance(found, tuple) else next_runs(found, self._calendars, at)
+
+
+def _row(pipeline: str, schedule: str, run: "Run | None", sla: "Sla | None", next_: "NextRun | None") -> StatusRow:
+    opens, start = ("", None) if next_ is None else (next_.opens, next_.start_at)
+    if run is None:
+        return StatusRow(pipeline=pipeline, schedule=schedule, opens=opens, next_start=start)
+    word, at = _sla(sla)
+    return StatusRow(
+        pipeline=pipeline,
+        schedule=schedule,
+        run=run.word,
+        date=run.date,
+        attempt=run.attempt,
+        since=run.updated_at,
+        next_start=start,
+        opens=opens,
+        sla=word,
+        sla_at=at,
+        message=run.message,
+    )
 
 
 def _sla(sla: "Sla | None") -> "tuple[str | None, datetime | None]":

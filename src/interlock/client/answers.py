@@ -179,7 +179,7 @@ class Readiness(_Answer, frozen=True, kw_only=True):
 
 
 class Pipeline(_Answer, frozen=True, kw_only=True):
-    """A pipeline in one line. One that is not `valid` is not run; `errors` say why."""
+    """A pipeline in one line. One that is not `valid` is not run; `errors` say why; `latest_sla` is of `latest`."""
 
     id: str
     owner: str = ""
@@ -193,6 +193,7 @@ class Pipeline(_Answer, frozen=True, kw_only=True):
     after: list[str] = []
     active_runs: int = 0
     latest: Run | None = None
+    latest_sla: Sla | None = None
 
 
 class PipelineDetail(Pipeline, frozen=True, kw_only=True):

@@ -20,7 +20,6 @@ from interlock.model.run import (
     RunStatus,
     SlaKind,
     SlaOutcome,
-    SlaState,
     Source,
     Word,
 )
@@ -179,7 +178,6 @@ def run(store: Store, key: RunKey, now: datetime) -> RunDetail | None:
     told = event_views.of_run(store, found)
     reruns = records.reruns_of(store, key)
     rules, live = _rules(store, found, told, now)
-    state = records.get_sla(store, key)
     return RunDetail(
         **_run_fields(found),
         config_version=found.config_version,
@@ -199,7 +197,7 @@ def run(store: Store, key: RunKey, now: datetime) -> RunDetail | None:
         job_log=records.job_log(store, key),
         reruns=reruns,
         events=told,
-        sla=_sla_view(state) if state else None,
+        sla=sla_of(store, key),
     )
 
 
@@ -285,7 +283,11 @@ def _latest(attempt: Attempt, run_: Run) -> Attempt:
     )
 
 
-def _sla_view(state: SlaState) -> SlaView:
+def sla_of(store: Store, key: RunKey) -> SlaView | None:
+    """The SLA of a run, if it has one."""
+    state = records.get_sla(store, key)
+    if state is None:
+        return None
     return SlaView(
         deadline=state.deadline,
         warning_at=state.warning_at,

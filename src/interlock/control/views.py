@@ -13,7 +13,7 @@ import msgspec
 
 from interlock.control import catalog, readiness, records, run_views
 from interlock.control.catalog import Stored
-from interlock.control.run_views import RunSummary
+from interlock.control.run_views import RunSummary, SlaView
 from interlock.decide import calendars, cron
 from interlock.decide.checks import RuleResult
 from interlock.decide.sensors import key_matches, period_of_write
@@ -34,7 +34,7 @@ class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PipelineSummary(_View, frozen=True, kw_only=True):
-    """A pipeline in one line. One that is not `valid` is not run; `errors` say why."""
+    """A pipeline in one line. One that is not `valid` is not run; `errors` say why; `latest_sla` is of `latest`."""
 
     id: str
     owner: str
@@ -48,6 +48,7 @@ class PipelineSummary(_View, frozen=True, kw_only=True):
     after: list[str]
     active_runs: int
     latest: RunSummary | None = None
+    latest_sla: SlaView | None = None
 
 
 class PipelinePage(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,6 +158,7 @@ def _summary(store: Store, found: Stored) -> dict[str, Any]:
         "after": [one.pipeline for one in config.after] if config else [],
         "active_runs": len(records.active_runs(store, found.pipeline)),
         "latest": run_views.summary_of(newest) if newest else None,
+        "latest_sla": run_views.sla_of(store, newest.key) if newest else None,
     }
 
 
