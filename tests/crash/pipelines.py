@@ -1,6 +1,7 @@
 """The pipelines of the crash tests, and what both sides of a crash know about them."""
 
 import uuid
+from collections.abc import Mapping
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -37,17 +38,18 @@ def slots(pipelines: int, days: int) -> list[RunKey]:
 
 def apply(control: Control, name: str) -> None:
     """A pipeline that a write of `ready` opens."""
-    document = _document(name)
-    config = read_stored(document, {})
+    content = document(name, {"config": {"command": ["true"]}, "pollInterval": "1s"})
+    config = read_stored(content, {})
     assert isinstance(config, PipelineConfig), config
-    catalog.apply_config(control, config, document)
+    catalog.apply_config(control, config, content)
 
 
-def _document(name: str) -> dict[str, Any]:
+def document(name: str, job: Mapping[str, Any]) -> dict[str, Any]:
+    """The config of a pipeline that a write of `ready` opens, with a command as its job."""
     ready = {"key": "ready", "check": "equals", "field": "status", "value": "ready"}
     return {
         "pipeline": {"id": name},
         "schedule": {"trigger": ready, "evaluation": {"window": "12h", "interval": "1h"}},
         "validation": {"rules": [ready]},
-        "job": {"type": "command", "config": {"command": ["true"]}, "pollInterval": "1s"},
+        "job": {"type": "command", **job},
     }

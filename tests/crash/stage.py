@@ -39,12 +39,11 @@ class _NoJobs:
         raise AssertionError(f"{job_id} of {request} was asked for by the side that only watches")
 
 
-class Stage:
-    """A store, a ledger of starts, and at most one controller at a time."""
+class Scene:
+    """A store, and at most one controller at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._store = folder / "interlock.db"
-        self._ledger = folder / "starts.tsv"
         self._process: subprocess.Popen[str] | None = None
         self.engine: Engine = pipelines.engine_on(self._store, _NoJobs())
 
@@ -58,20 +57,6 @@ class Stage:
 
     # ------------------------------------------------------------------------------------------------ the controller
 
-    def start(self, environment: Mapping[str, str] | None = None) -> None:
-        """Start a controller; returns when it runs."""
-        assert self._process is None
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.crash.controller_process", str(self._store), str(self._ledger)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            cwd=ROOT,
-            env={**os.environ, **(environment or {})},
-        )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "started\n"
-
     def kill(self) -> None:
         """`kill -9`."""
         assert self._process is not None
@@ -81,14 +66,6 @@ class Stage:
     def wait_for_death(self) -> int:
         """The controller kills itself; its exit status."""
         assert self._process is not None
-        self._process.wait(PATIENCE)
-        return self._reap()
-
-    def stop(self) -> int:
-        """Let it end in peace; its exit status."""
-        assert self._process is not None
-        assert self._process.stdin is not None
-        self._process.stdin.close()
         self._process.wait(PATIENCE)
         return self._reap()
 
@@ -124,10 +101,6 @@ class Stage:
     def run(self, key: RunKey) -> Run | None:
         return records.get_run(self.engine.store, key)
 
-    def starts(self) -> Counter[tuple[str, str, int]]:
-        """How often the job of each attempt was started."""
-        return Counter((pipeline, day, attempt) for pipeline, day, attempt, _ in read_starts(self._ledger))
-
     def events(self, type_: EventType) -> Counter[tuple[str, str]]:
         """How often each run published this."""
         found = self.engine.store.events_by_type(type_, since=0, until=2**52, limit=100_000)
@@ -135,6 +108,40 @@ class Stage:
 
     def dead_letters(self) -> int:
         return DeadLetters(self.engine.database).count()
+
+
+class Stage(Scene):
+    """A scene whose jobs are lines of a ledger."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._ledger = folder / "starts.tsv"
+
+    def start(self, environment: Mapping[str, str] | None = None) -> None:
+        """Start a controller; returns when it runs."""
+        assert self._process is None
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.crash.controller_process", str(self._store), str(self._ledger)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env={**os.environ, **(environment or {})},
+        )
+        assert self._process.stdout is not None
+        assert self._process.stdout.readline() == "started\n"
+
+    def stop(self) -> int:
+        """Let it end in peace; its exit status."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait(PATIENCE)
+        return self._reap()
+
+    def starts(self) -> Counter[tuple[str, str, int]]:
+        """How often the job of each attempt was started."""
+        return Counter((pipeline, day, attempt) for pipeline, day, attempt, _ in read_starts(self._ledger))
 
 
 def once_each(slots: Iterable[RunKey]) -> Counter[tuple[str, str]]:

@@ -1,0 +1,75 @@
+"""`interlock serve` that meets with an accident on the way of one job.
+
+`python -m tests.crash.serve_process ACCIDENT RUN serve ...`; RUN is how the run id of that job begins. Every other
+job is treated as usual.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any
+
+from interlock.cli.main import main
+from interlock.embedded.service import Service
+from interlock.jobs.command import CommandRunner
+from interlock.jobs.command_folder import RunFolder
+
+
+class Accident(StrEnum):
+    """What happens: `kill -9` of the controller around one of its steps, or of the wrapper before it has done any."""
+
+    BEFORE_CLAIM = "before-claim"
+    AFTER_CLAIM = "after-claim"
+    AFTER_SPAWN = "after-spawn"
+    BEFORE_RUNNING = "before-running"  # the target has answered, the answer is not stored
+    BEFORE_OUTCOME = "before-outcome"  # the end was seen, and is not in the job log
+    AFTER_OUTCOME = "after-outcome"  # it is in the job log, and the folder does not say so
+    STILLBORN = "stillborn"  # the wrapper dies as soon as there is one
+
+
+def _around(step: Callable[..., Any], run: str, *, before: bool) -> Callable[..., Any]:
+    """The step; for the one job, the controller dies before or after it."""
+
+    def stepped(*args: Any, **options: Any) -> Any:
+        mine = run in str(args)
+        if not (mine and before):
+            answer = step(*args, **options)
+            if not mine:
+                return answer
+        return os.kill(os.getpid(), signal.SIGKILL)
+
+    return stepped
+
+
+def _stillborn(spawn: Callable[..., int], run: str) -> Callable[..., int]:
+    def spawned(*args: Any, **options: Any) -> int:
+        child = spawn(*args, **options)
+        if run in str(args):
+            os.kill(child, signal.SIGKILL)
+        return child
+
+    return spawned
+
+
+def arrange(accident: Accident, run: str) -> None:
+    """Have it happen."""
+    match accident:
+        case Accident.BEFORE_CLAIM | Accident.AFTER_CLAIM:
+            before = accident is Accident.BEFORE_CLAIM
+            RunFolder.claim = _around(RunFolder.claim, run, before=before)  # type: ignore[method-assign]
+        case Accident.AFTER_SPAWN:
+            os.posix_spawn = _around(os.posix_spawn, run, before=False)
+        case Accident.BEFORE_RUNNING:
+            CommandRunner.start = _around(CommandRunner.start, run, before=False)  # type: ignore[method-assign]
+        case Accident.BEFORE_OUTCOME | Accident.AFTER_OUTCOME:
+            before = accident is Accident.BEFORE_OUTCOME
+            Service.job_exited = _around(Service.job_exited, run, before=before)  # type: ignore[method-assign]
+        case Accident.STILLBORN:
+            os.posix_spawn = _stillborn(os.posix_spawn, run)
+
+
+if __name__ == "__main__":
+    arrange(Accident(sys.argv[1]), sys.argv[2])
+    main(sys.argv[3:])
