@@ -128,7 +128,7 @@ class CommandStage(Scene):
 
     def release(self, key: RunKey, attempt: int = 1, code: int = 0) -> None:
         """Have it end with that code; waits for it to run."""
-        self._gates.pop((key, attempt)).release(code)
+        self._gates[key, attempt].release(code)
 
     def await_held(self, keys: Sequence[RunKey], attempt: int = 1) -> None:
         """Wait until the jobs run, and the controller has stored that."""
