@@ -114,13 +114,13 @@ def test_a_wait_ends_by_itself(tmp_path: Path) -> None:
 
 
 def test_what_was_open_when_the_process_ended_goes_on_in_the_next(tmp_path: Path) -> None:
-    ends, called = Ends(), threading.Event()
+    ends, called, outside = Ends(), threading.Event(), Outside()
 
     def until_stopped(_: dict[str, Any]) -> None:
         called.set()
         # The dispatcher is the first to go when the workers are stopped.
         (dispatcher,) = (thread for thread in threading.enumerate() if thread.name == "interlock-executions")
-        dispatcher.join(PATIENCE)
+        outside.call(lambda: dispatcher.join(PATIENCE))
 
     with running(tmp_path / "x.db", ONE_TASK, until_stopped, ends, workers=1) as (executions, _, _):
         executions.start("first", {})
