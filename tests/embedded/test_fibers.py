@@ -2,17 +2,19 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from greenlet import getcurrent
 
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
-from interlock.embedded.fibers import Outside
-from interlock.model.errors import StoreError
+from interlock.embedded.fibers import Outside, wait_for
+from interlock.model.errors import InterlockError, StoreError
 
 PATIENCE = 20.0
 
@@ -229,3 +231,141 @@ def test_an_idle_store_holds_no_snapshot(database: Database) -> None:
     finally:
         other.close()
     assert busy == 0
+
+
+class SettledMeanwhile(Future[None]):
+    """One that is settled between the look whether it is and the request to be told."""
+
+    def add_done_callback(self, fn: Callable[[Future[None]], Any]) -> None:
+        self.set_result(None)
+        super().add_done_callback(fn)
+
+
+def test_a_fiber_that_is_woken_when_it_rests_is_still_there_for_the_next_work(database: Database) -> None:
+    done = threading.Semaphore(0)
+
+    def need_not_wait() -> None:
+        wait_for(SettledMeanwhile())
+        done.release()
+
+    for _ in range(5):
+        database.spawn(need_not_wait)
+        assert done.acquire(timeout=PATIENCE)
+        _note(database, "behind the wake-up")
+
+
+def test_calls_that_come_at_once_do_not_wait_for_each_other(database: Database) -> None:
+    count = 8
+    outside, together, done = Outside(), threading.Barrier(count), threading.Semaphore(0)
+
+    def work(target: Callable[[], object]) -> None:
+        outside.call(target)
+        done.release()
+
+    def all_at_once() -> None:
+        for _ in range(count):
+            database.spawn(partial(work, lambda: together.wait(PATIENCE)))
+
+    # Threads that are there and have nothing to do must not be counted on by more than one call each.
+    for _ in range(3):
+        database.spawn(partial(work, lambda: None))
+        assert done.acquire(timeout=PATIENCE)
+    database.spawn(all_at_once)
+    for _ in range(count):
+        assert done.acquire(timeout=PATIENCE)
+    assert not together.broken
+
+
+class Exit(BaseException):
+    """What is no Exception, such as SystemExit."""
+
+
+def _leave() -> None:
+    raise Exit
+
+
+def test_the_writer_outlives_what_is_no_exception(database: Database) -> None:
+    database.spawn(_leave)
+    assert database.submit(lambda _: "still there").result(PATIENCE) == "still there"
+
+
+def test_a_target_that_wants_its_thread_to_end_has_failed(database: Database) -> None:
+    outside, caught, done = Outside(most=1), list[str](), threading.Semaphore(0)
+
+    def work() -> None:
+        try:
+            outside.call(_leave)
+        except InterlockError as error:
+            caught.append(str(error))
+        done.release()
+
+    for _ in range(2):
+        database.spawn(work)
+        assert done.acquire(timeout=PATIENCE)
+    assert caught == ["the call ended with Exit()"] * 2
+
+
+def test_the_writer_outlives_a_snapshot_that_can_not_be_ended(database: Database) -> None:
+    looked = threading.Event()
+
+    def refuse(action: int, operation: str | None, *_: object) -> int:
+        ending = action == sqlite3.SQLITE_TRANSACTION and operation == "ROLLBACK"
+        return sqlite3.SQLITE_DENY if ending else sqlite3.SQLITE_OK
+
+    def look() -> None:
+        _seen(database)
+        looked.set()
+
+    database._connection.set_authorizer(refuse)
+    database.spawn(look)
+    assert looked.wait(PATIENCE)
+    with pytest.raises(StoreError):
+        database.submit(lambda _: None).result(PATIENCE)
+    database._connection.set_authorizer(None)
+    assert database.submit(lambda _: "still there").result(PATIENCE) == "still there"
+
+
+@pytest.mark.parametrize("inline", [True, False])
+def test_a_fiber_uses_another_store_as_any_thread_does(tmp_path: Path, database: Database, inline: bool) -> None:
+    held, found, go_on, done = threading.Event(), list[list[str]](), threading.Event(), threading.Event()
+
+    def hold(connection: sqlite3.Connection) -> None:
+        connection.execute("INSERT INTO seen VALUES ('not committed yet')")
+        held.set()
+        assert go_on.wait(PATIENCE)
+
+    def look(other: Database) -> None:
+        try:
+            found.append(_seen(other))
+        finally:
+            go_on.set()
+            done.set()
+
+    with Database.open(tmp_path / "other.db", clock=SystemClock(), inline=inline) as other:
+        other.write(lambda connection: connection.execute("CREATE TABLE seen (name TEXT)").rowcount)
+        writing = threading.Thread(target=other.write, args=(hold,))
+        writing.start()
+        assert held.wait(PATIENCE)
+        database.spawn(partial(look, other))
+        assert done.wait(PATIENCE)
+        writing.join(PATIENCE)
+        assert found == [[]]
+        _note(other, "afterwards")
+        assert _seen(other) == ["not committed yet", "afterwards"]
+
+
+def test_a_fiber_writes_to_another_store_and_reads_it_back(tmp_path: Path, database: Database) -> None:
+    found, done = list[list[str]](), threading.Event()
+
+    def work(other: Database) -> None:
+        _note(database, "here")
+        for name in ("one", "two"):
+            _note(other, name)
+        found.extend((_seen(database), _seen(other)))
+        done.set()
+
+    with Database.open(tmp_path / "other.db", clock=SystemClock()) as other:
+        other.write(lambda connection: connection.execute("CREATE TABLE seen (name TEXT)").rowcount)
+        database.spawn(partial(work, other))
+        assert done.wait(PATIENCE)
+    assert found == [["here"], ["one", "two"]]

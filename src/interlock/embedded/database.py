@@ -268,7 +268,8 @@ class Database:
             if self.path is None:
                 with self._lock:
                     return self._connection.execute(sql, params).fetchall()
-            if isinstance(getcurrent(), Fiber):
+            fiber = getcurrent()
+            if isinstance(fiber, Fiber) and fiber.home is self._writer:
                 return self._read_snapshot(sql, params)
             return self._read_file(self.path, sql, params)
         except sqlite3.Error as error:
@@ -299,9 +300,13 @@ class Database:
         return self._connection.execute(sql, params).fetchall()
 
     def _end_snapshot(self) -> None:
-        """On the writer thread, outside of a commit."""
-        if self._connection.in_transaction:
-            self._connection.execute("COMMIT")
+        """On the writer thread, outside of a commit. Rolled back: whatever happened, this must not write anything."""
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error as error:
+            # It is over all the same, as SQLite has it.
+            _log.error("the end of a snapshot failed", error=str(error))
 
     # ------------------------------------------------------------------------------------------------ news
 

@@ -15,11 +15,14 @@ comes back from a target: every write that was acknowledged before that is in it
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from queue import SimpleQueue
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import structlog
-from greenlet import getcurrent, greenlet
+from greenlet import GreenletExit, getcurrent, greenlet
+
+from interlock.model.errors import InterlockError
 
 T = TypeVar("T")
 
@@ -29,19 +32,32 @@ _TARGET_THREADS: Final = 64
 _MOST_RESTING: Final = 64
 
 
+class Home(Protocol):
+    """The thread that fibers belong to."""
+
+    resting: "list[Fiber]"
+
+    def wake(self, fiber: "Fiber", /) -> None:
+        """Have it go on; from whatever thread. One wake-up too many does no harm."""
+        ...
+
+    def refresh(self) -> None:
+        """End the snapshot that its fibers read; on the thread itself."""
+        ...
+
+
 class Fiber(greenlet):
     """Does one piece of work after the other, and can be parked in the middle of one.
 
-    `wake` has it go on, from whatever thread; `refresh` ends its snapshot. Its stack is mapped memory, costly to make
-    and to give back: so a fiber whose work is done goes to `resting`, and is taken from there for the next.
+    Its stack is mapped memory, costly to make and to give back: so a fiber whose work is done rests at home, and is
+    taken from there for the next.
     """
 
-    def __init__(self, wake: "Callable[[Fiber], None]", refresh: Callable[[], None], resting: "list[Fiber]") -> None:
+    def __init__(self, home: Home) -> None:
         super().__init__(self._serve)
-        self.wake = wake
-        self.refresh = refresh
-        self._resting = resting
+        self.home = home
         self._work: Callable[[], None] | None = None
+        self._ended = False
 
     def begin(self, work: Callable[[], None]) -> None:
         """Do this, until it is done or parks; called on the thread, not on a fiber."""
@@ -50,6 +66,7 @@ class Fiber(greenlet):
 
     def end(self) -> None:
         """It rests, and is not needed any more."""
+        self._ended = True
         self.switch()
 
     def _serve(self) -> None:
@@ -57,22 +74,30 @@ class Fiber(greenlet):
             work, self._work = self._work, None
             try:
                 work()
-            except Exception:  # noqa: BLE001  whoever wrote it owes us an answer; the thread must live
+            except GreenletExit:
+                raise
+            except BaseException:  # noqa: BLE001  whoever wrote it owes us an answer; the thread must live
                 _log.exception("a fiber's work failed")
-            if len(self._resting) >= _MOST_RESTING:
+            if len(self.home.resting) >= _MOST_RESTING:
                 return
-            self._resting.append(self)
+            self._rest()
+
+    def _rest(self) -> None:
+        self.home.resting.append(self)
+        # Who did not have to wait in the end is woken nevertheless, maybe only now: that is no work.
+        while self._work is None and not self._ended:
             park(self)
 
 
 def wait_for(future: Future[T]) -> T:
     """The result of a future: a fiber is parked until it is there, any other thread waits."""
     fiber = getcurrent()
-    if isinstance(fiber, Fiber) and not future.done():
-        future.add_done_callback(lambda _: fiber.wake(fiber))
+    if isinstance(fiber, Fiber):
+        if not future.done():
+            future.add_done_callback(lambda _: fiber.home.wake(fiber))
         while not future.done():
             park(fiber)
-        fiber.refresh()
+        fiber.home.refresh()
     return future.result()
 
 
@@ -95,6 +120,7 @@ class Outside:
         self._lock = threading.Lock()
         self._most = most
         self._threads = 0
+        # Threads that have nothing to do, less the calls that none has taken yet: below 0, calls wait.
         self._free = 0
 
     def call(self, work: Callable[[], T]) -> T:
@@ -102,22 +128,35 @@ class Outside:
         if not isinstance(getcurrent(), Fiber):
             return work()
         future: Future[T] = Future()
+        self._reserve()
         self._calls.put((work, future))
-        with self._lock:
-            # One that becomes free takes the call; a thread too many does no harm.
-            if self._free == 0 and self._threads < self._most:
-                self._threads += 1
-                threading.Thread(target=self._serve, name="interlock-target", daemon=True).start()
         return wait_for(future)
+
+    def _reserve(self) -> None:
+        """A thread for one call. When none can be started, this raises before anybody could make the call."""
+        with self._lock:
+            if self._free <= 0 and self._threads < self._most:
+                threading.Thread(target=self._serve, name="interlock-target", daemon=True).start()
+                self._threads += 1
+                self._free += 1
+            self._free -= 1
 
     def _serve(self) -> None:
         while True:
+            work, future = self._calls.get()
+            settle = _outcome(work, future)
             with self._lock:
                 self._free += 1
-            work, future = self._calls.get()
-            with self._lock:
-                self._free -= 1
-            try:
-                future.set_result(work())
-            except BaseException as error:  # noqa: BLE001  it is the caller's
-                future.set_exception(error)
+            settle()
+
+
+def _outcome(work: Callable[[], T], future: Future[T]) -> Callable[[], None]:
+    """Make a call; what tells its caller how it went."""
+    try:
+        return partial(future.set_result, work())
+    except Exception as error:  # noqa: BLE001  it is the caller's
+        return partial(future.set_exception, error)
+    except BaseException as error:  # noqa: BLE001  a target that wants its thread to end has failed, and nothing else
+        failure = InterlockError(f"the call ended with {error!r}")
+        failure.__cause__ = error
+        return partial(future.set_exception, failure)

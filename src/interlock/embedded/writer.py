@@ -67,7 +67,7 @@ class FiberRequest:
     def settle(self, value: Any, error: BaseException | None) -> None:
         """It is committed, or failed."""
         self.value, self.error, self.settled = value, error, True
-        self.fiber.wake(self.fiber)
+        self.fiber.home.wake(self.fiber)
 
     def result(self) -> Any:
         """Parks the fiber until it is settled."""
@@ -90,8 +90,8 @@ class WriterThread:
 
     def __init__(self, commit: Callable[[Sequence[AnyRequest]], None], refresh: Callable[[], None]) -> None:
         self._commit = commit
-        self._refresh = refresh
-        self._resting: list[Fiber] = []
+        self.refresh = refresh
+        self.resting: list[Fiber] = []
         self._queue: SimpleQueue[AnyRequest | Fiber | Callable[[], None] | None] = SimpleQueue()
         # Orders submissions against the closing mark: nothing may be queued behind it, for nobody would answer.
         self._gate = threading.Lock()
@@ -127,6 +127,10 @@ class WriterThread:
         """Run `work` as a fiber. It must not raise; once the store is closed it is not begun any more."""
         self._queue.put(work)
 
+    def wake(self, fiber: Fiber, /) -> None:
+        """Have a fiber of this thread go on."""
+        self._queue.put(fiber)
+
     def close(self) -> None:
         """Commit what is queued, then end."""
         with self._gate:
@@ -149,17 +153,17 @@ class WriterThread:
             elif isinstance(item, Fiber):
                 item.switch()
             elif item is not None and item is not _NOTHING_THERE:
-                self._refresh()
-                fiber = self._resting.pop() if self._resting else Fiber(self._queue.put, self._refresh, self._resting)
+                self.refresh()
+                fiber = self.resting.pop() if self.resting else Fiber(self)
                 fiber.begin(item)
             # With nothing else to do, commit; but fibers that keep coming must not hold it up for ever.
             if group and (item is _NOTHING_THERE or item is None or self._is_due(group, patient_until)):
                 self._commit(group)
                 group = []
             if item is None:
-                self._refresh()
-                while self._resting:
-                    self._resting.pop().end()
+                self.refresh()
+                while self.resting:
+                    self.resting.pop().end()
                 return
 
     def _is_due(self, group: list[AnyRequest], patient_until: float) -> bool:
@@ -171,7 +175,7 @@ class WriterThread:
         except Empty:
             if not wait:
                 return _NOTHING_THERE
-        self._refresh()
+        self.refresh()
         return self._queue.get()
 
 
