@@ -314,6 +314,24 @@ def test_listeners_hear_of_commits_with_changes_only(tmp_path: Path, inline: boo
     assert heard == [1]
 
 
+def test_listeners_hear_of_a_commit_that_somebody_noticed_before_them(database: Database) -> None:
+    heard, done = threading.Semaphore(0), threading.Event()
+    database.on_commit(heard.release)
+
+    def look_all_the_time() -> None:
+        while not done.is_set():
+            database.head()
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(look_all_the_time)
+        try:
+            for _ in range(200):
+                database.write(add_change)
+                assert heard.acquire(timeout=WAIT)
+        finally:
+            done.set()
+
+
 def test_waiting_for_a_change_ends_with_it_or_with_the_time(database: Database) -> None:
     assert database.wait_for_change(0, 0.01) == 0
     with ThreadPoolExecutor(1) as pool:

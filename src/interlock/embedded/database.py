@@ -71,6 +71,8 @@ class Database:
         self._listeners: list[Listener] = []
         self._news = threading.Condition()
         self._head: int = connection.execute(_HEAD).fetchone()[0]
+        # Not the head: who looks for other processes' commits may notice ours before the listeners are told.
+        self._told = self._head
         # Its own connection: SQLite tells a connection of the commits of all others, this process's included.
         self._watch = None if path is None else connect(path, mode="ro")
         self._watched = self._data_version()
@@ -208,11 +210,12 @@ class Database:
             raise
 
     def _commit(self) -> bool:
-        """Commit; true when there are new changes."""
+        """Commit; true when there are changes that the listeners were not told of."""
         head: int = self._connection.execute(_HEAD).fetchone()[0]
         self._connection.execute("COMMIT")
-        if head <= self._head:
+        if head <= self._told:
             return False
+        self._told = head
         with self._news:
             self._head = max(self._head, head)
             self._news.notify_all()
