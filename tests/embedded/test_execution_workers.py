@@ -241,3 +241,52 @@ def test_what_the_dispatcher_has_found_is_not_begun_a_second_time() -> None:
     assert slow.done.wait(PATIENCE)
     workers.stop()
     assert slow.ran == ["one"]
+
+
+class Overtaken(threading.Condition):
+    """A lock whose holder, once it has let go of it for the second time, is overtaken by all the work there is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.todo: list[Callable[[], None]] = []
+        self.seen = 0
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        waiting, self.seen = self.seen, len(self.todo)
+        if waiting and waiting == len(self.todo):
+            todo, self.todo[:] = list(self.todo), []
+            for work in todo:
+                work()
+
+
+class ManyExecutions(FlakyExecutions):
+    """Each is due until it has run."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.left = [f"e{number}" for number in range(count)]
+
+    def due(self, now: datetime, limit: int) -> list[str]:
+        return self.left[:limit]
+
+    def next_due(self, after: datetime | None = None) -> datetime | None:
+        return None
+
+    def run(self, name: str) -> bool:
+        self.left.remove(name)
+        if not self.left:
+            self.done.set()
+        return True
+
+
+def test_workers_that_finish_as_the_dispatcher_finds_none_free_are_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("interlock.embedded.execution_workers._MAX_SLEEP_SECONDS", 1000.0)
+    many, bell = ManyExecutions(20), Overtaken()
+    workers = ExecutionWorkers(many, SystemClock(), 1, bell.todo.append)
+    monkeypatch.setattr(workers, "_bell", bell)
+    workers.start()
+    assert many.done.wait(PATIENCE)
+    workers.stop()

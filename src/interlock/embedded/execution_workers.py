@@ -101,8 +101,10 @@ class ExecutionWorkers:
             # Taken before the look-up: whatever rings from here on is not slept through.
             with self._bell:
                 rings, busy = self._rings, frozenset(self._busy)
+                full = len(busy) > self._count
+                self._starved = self._starved or full
             try:
-                seconds = self._hand_out(busy)
+                seconds = _MAX_SLEEP_SECONDS if full else self._hand_out(busy)
             except Exception:  # noqa: BLE001  the store may be back in a moment; the dispatcher must live
                 _log.exception("could not look up due executions; trying again")
                 seconds = _COOL_DOWN_SECONDS
@@ -115,10 +117,6 @@ class ExecutionWorkers:
 
         The second helping lies ready for workers that finish, so that a busy dispatcher looks up many at a time.
         """
-        if len(busy) > self._count:
-            with self._bell:
-                self._starved = True
-            return _MAX_SLEEP_SECONDS
         now = self._clock.now()
         # What runs now is due until it is saved: look past it.
         names = [name for name in self._executions.due(now, 2 * self._count) if name not in busy]

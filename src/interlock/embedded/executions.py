@@ -114,8 +114,9 @@ class SqliteExecutions:
             raise InvalidValueError(f"{name!r} is not an execution name: it has 1 to {_MAX_NAME} characters")
         execution = self._machine.begin(name, _copied(input_), self._clock.now(), _own_bound(input_))
         result = self._database.write(lambda connection: rows.insert(connection, execution))
-        if result is StartResult.STARTED and self._workers is not None:
-            self._workers.begin(name)
+        workers = self._workers
+        if result is StartResult.STARTED and workers is not None:
+            workers.begin(name)
         return result
 
     def is_open(self, name: str) -> bool:
@@ -296,8 +297,9 @@ class SqliteExecutions:
         return now if least is None else max(now, least)
 
     def _ring(self) -> None:
-        if self._workers is not None:
-            self._workers.ring()
+        workers = self._workers  # once: whoever stops them takes them away
+        if workers is not None:
+            workers.ring()
 
 
 def _own_bound(input_: Mapping[str, Any]) -> float | None:
