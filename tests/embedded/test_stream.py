@@ -307,6 +307,24 @@ def test_partitions_that_pause_occupy_no_lane(on_disk: Database, monkeypatch: py
     assert DeadLetters(on_disk).count() == 0
 
 
+def test_partitions_that_pause_need_no_threads(on_disk: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "FIRST_PAUSE", 0.2)
+    threads: list[int] = []
+
+    def handler(changes: Sequence[Change]) -> None:
+        threads.append(threading.active_count())
+        raise RuntimeError("none of them can be handled now")
+
+    store = SqliteStore(on_disk, on_disk.clock)
+    store.commit([Put(Key(Table.CONTROL, f"poison{n}", "s"), {"n": n}) for n in range(50)])
+    with running(on_disk, handler) as consumer:
+        before = threading.active_count()
+        until(lambda: DeadLetters(on_disk).count() == 50)
+        settle(on_disk, consumer)
+    assert len(threads) == 150
+    assert max(threads) <= before
+
+
 def test_a_full_window_waits_for_room(on_disk: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interlock.embedded.stream._WINDOW", 5)
     gate = threading.Semaphore(0)

@@ -9,6 +9,7 @@ its dead letter is durable, so a checkpoint at that number never skips one.
 """
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -129,11 +130,13 @@ class Lanes:
         self._more = more
         self._batch_size = batch_size
         self._window = window
-        # Fibers do not interrupt each other; but timers end pauses, and who drives the lanes asks and stops them.
+        # Fibers do not interrupt each other; but who drives the lanes ends pauses, asks, and stops them.
         self._state = threading.Lock()
         self._done = threading.Condition(self._state)
         # A partition is here from its first change until its last is settled, and meanwhile has a fiber or pauses.
         self._partitions: dict[str, Partition] = {}
+        # Those that pause, and until when.
+        self._pausing: dict[str, float] = {}
         self._fibers = 0
         # Numbers taken in and not settled, in order: a dict keeps it and forgets from anywhere.
         self._open: dict[int, None] = {}
@@ -158,6 +161,14 @@ class Lanes:
         if not self._stopping:
             self._fibers += 1
             self._spawn(partial(self._work_off, pk))
+
+    def resume(self) -> None:
+        """Go on with the partitions whose pause is over; to be called again and again."""
+        with self._state:
+            now = time.monotonic()
+            for pk in [pk for pk, until in self._pausing.items() if until <= now]:
+                del self._pausing[pk]
+                self._begin(pk)
 
     @property
     def room(self) -> int:
@@ -190,17 +201,11 @@ class Lanes:
             step = self._step(pk, partition)
             pause = step.pause
             self._settle(pk, partition, step)
-        if pause:
-            timer = threading.Timer(pause, self._resume, (pk,))
-            timer.daemon = True
-            timer.start()
         with self._state:
+            if pause:
+                self._pausing[pk] = time.monotonic() + pause
             self._fibers -= 1
             self._done.notify_all()
-
-    def _resume(self, pk: str) -> None:
-        with self._state:
-            self._begin(pk)
 
     def _step(self, pk: str, partition: Partition) -> Step:
         """One call of the handler."""

@@ -155,6 +155,7 @@ class StreamConsumer:
             wait = _LOOK_SECONDS
             if lanes.crash is not None:
                 raise lanes.crash
+            lanes.resume()
             try:
                 if self._database.head() > self._read_to:
                     self._hear()
