@@ -137,6 +137,9 @@ class CommitTests(StoreBackend):
             (None, Matches({}), True),
             (None, Matches({"v": None}), True),
             (None, Matches({"v": 0}), False),
+            (None, Matches({"v": None}, present=True), False),
+            ({}, Matches({"v": None}, present=True), True),
+            ({"v": 1}, Matches({"v": None}, present=True), False),
         ],
     )
     def test_conditions(self, store: Store, item: Item | None, condition: Condition, holds: bool) -> None:

@@ -20,7 +20,7 @@ from interlock.control import watchdog as watching
 from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.run import FailureCategory, FinalReason, JobEvent, Marker, RunStatus
-from interlock.ports.store import Key, Put, Write
+from interlock.ports.store import Delete, Key, Put, Write
 from tests.safety.interleaving import interrupted, touches
 from tests.safety.invariants import violations
 from tests.safety.stage import KEY, control_of, has, later, pipeline, run_of, settle, staged, told, write
@@ -87,6 +87,19 @@ def test_write_received_before_and_stored_after_the_completion_is_compared_with_
     writing.write_sensor(late, "orders", "out", {"count": 99})
     settle(world)
     assert told(world, EventType.POST_RUN_DRIFT) == 1
+
+
+def test_a_sensor_that_is_removed_while_it_is_stamped_stays_removed() -> None:
+    world = staged(pipeline(), until="2026-03-05T00:05:00Z")
+    control = control_of(world)
+    where = records.control_key(keys.pipeline_pk("orders"), keys.sensor_sk("direct"))
+    control.store.commit([Put(where, {"count": 1})])
+
+    def meanwhile() -> None:
+        control.store.commit([Delete(where)])
+
+    observing.observe(interrupted(control, meanwhile, touches(keys.SENSOR)), "orders", "direct", control.now())
+    assert control.store.get(where) is None
 
 
 def test_late_data_at_completion_is_told_once_however_often_the_write_is_delivered() -> None:

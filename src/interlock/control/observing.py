@@ -58,7 +58,8 @@ def _stamped(control: Control, pipeline: str, key: str, at: datetime) -> Sensor 
     if item.get(records.RECEIVED) is not None and item.get(records.DIGEST) == fingerprint:
         return sensor
     stamp = {records.RECEIVED: format_instant(at), records.DIGEST: fingerprint}
-    unchanged = Matches({name: item.get(name) for name in (records.RECEIVED, records.DIGEST)})
+    # Still there, too: a stamp alone would be a sensor that nobody wrote.
+    unchanged = Matches({name: item.get(name) for name in (records.RECEIVED, records.DIGEST)}, present=True)
     control.store.commit([Update(where, set=stamp, when=unchanged)])
     return replace(sensor, received_at=at)
 

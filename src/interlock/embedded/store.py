@@ -280,6 +280,8 @@ def _holds(condition: Condition, item: Item | None) -> bool:
         case Present():
             return item is not None
         case Matches():
+            if item is None and condition.present:
+                return False
             found = item or {}
             return all(_same(found.get(name), value) for name, value in condition.attributes.items())
         case _:

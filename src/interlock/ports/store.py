@@ -53,10 +53,11 @@ class Present(msgspec.Struct, frozen=True, tag=True):
 class Matches(msgspec.Struct, frozen=True, tag=True):
     """Condition: every named top-level attribute has this value; None means the attribute is absent (or null).
 
-    On an absent item every attribute is absent.
+    On an absent item every attribute is absent; with `present`, there must be such an item besides.
     """
 
     attributes: Mapping[str, Any]
+    present: bool = False
 
 
 Condition = Missing | Present | Matches | None
