@@ -136,13 +136,25 @@ class EventFeed:
                 listeners = list(self._listeners.values())
                 for one in told:
                     for listener in listeners:
-                        listener(one)
+                        _tell(listener, one)
+
+
+def _tell(listener: Listener, told: Told) -> None:
+    try:
+        listener(told)
+    except Exception:  # noqa: BLE001  the others listen on
+        _log.exception("a listener of the events failed")
 
 
 def _told(rows: list[Row]) -> list[Told]:
     found = []
     for seq, pk, sk, item in rows:
         if pk.startswith(PIPELINE) and sk[:1].isdigit():
-            event = records.convert(_decode(item), Event, Key(Table.EVENTS, pk, sk))
+            try:
+                event = records.convert(_decode(item), Event, Key(Table.EVENTS, pk, sk))
+            except InterlockError as error:
+                # The event-sink makes it a dead letter; here it must not stand before all that come after it.
+                _log.warning("an event can not be read; it is left out", error=str(error))
+                continue
             found.append(Told(seq, event_views.view(pk, sk, event)))
     return found
