@@ -14,7 +14,8 @@ class LocalBus:
     """Hands each event to every subscriber whose pattern it matches.
 
     A subscriber that raises makes the whole hand-over fail, and it is made again: subscribers see an event at least
-    once. They are called on the writer thread, where every commit waits for them: one that takes time keeps a queue.
+    once. They are called on the writer thread, as fibers: one that waits for anything but a commit of its own holds up
+    every commit, and keeps a queue and a thread of its own instead.
     """
 
     def __init__(self) -> None:
