@@ -342,6 +342,45 @@ def test_a_full_window_waits_for_room(on_disk: Database, monkeypatch: pytest.Mon
     assert max(map(len, recorder.calls)) <= 5
 
 
+class Waits(threading.Event):
+    """Remembers how long it was waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.asked.append(timeout)
+        return super().wait(None if timeout is None else min(timeout, 0.01))
+
+
+@pytest.mark.parametrize("error", [StoreError("the disk is broken"), ValueError("no such table")])
+def test_changes_that_can_not_be_read_are_tried_again_without_haste(
+    on_disk: Database, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr("interlock.embedded.stream._BROKEN_STORE_SECONDS", 77.0)
+    recorder, waits, broken = Recorder(), Waits(), threading.Event()
+    consumer = StreamConsumer(on_disk, "suite", TABLES, recorder)
+    read = consumer._read
+
+    def sometimes(position: int, end: int, limit: int) -> tuple[list[Change], int]:
+        if broken.is_set():
+            raise error
+        return read(position, end, limit)
+
+    monkeypatch.setattr(consumer, "_read", sometimes)
+    monkeypatch.setattr(consumer, "_stopping", waits)
+    broken.set()
+    put(on_disk, 1)
+    consumer.start()
+    until(lambda: 77.0 in waits.asked)
+    broken.clear()
+    settle(on_disk, consumer)
+    until(lambda: waits.asked[-1] != 77.0)
+    consumer.stop()
+    assert recorder.numbers("a") == [1]
+
+
 def test_a_crash_in_a_lane_ends_the_run_and_is_raised_there(on_disk: Database) -> None:
     crash = Crash()
 

@@ -65,6 +65,7 @@ class StreamConsumer:
         self._lanes: Lanes | None = None
         self._read_to = 0
         self._heard = False
+        self._broken = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -152,7 +153,7 @@ class StreamConsumer:
         """What this process commits is taken in at once, by the writer; here is what nobody tells of."""
         idle, wait = 0, 0.0
         while not self._stopping.wait(wait):
-            wait = _LOOK_SECONDS
+            wait = _BROKEN_STORE_SECONDS if self._broken else _LOOK_SECONDS
             if lanes.crash is not None:
                 raise lanes.crash
             lanes.resume()
@@ -179,12 +180,15 @@ class StreamConsumer:
         lanes, head = self._lanes, self._database.known_head
         try:
             while lanes is not None and self._read_to < head and (room := lanes.room) > 0:
-                changes, self._read_to = self._read(self._read_to, head, min(room, _CHUNK))
-                lanes.offer(changes, self._read_to)
-        except StoreError as error:
+                changes, read_to = self._read(self._read_to, head, min(room, _CHUNK))
+                lanes.offer(changes, read_to)
+                self._read_to = read_to
+            self._broken = False
+        except Exception as error:  # noqa: BLE001  whatever it is, it is tried again
             self._unreadable(error)
+            self._broken = True
 
-    def _unreadable(self, error: StoreError) -> None:
+    def _unreadable(self, error: Exception) -> None:
         # The disk may be full for a while; a consumer that ended would stay silent for ever.
         _log.error("changes can not be read; trying again", consumer=self.name, error=str(error))
 
