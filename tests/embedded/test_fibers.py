@@ -313,15 +313,15 @@ def test_the_writer_outlives_a_snapshot_that_can_not_be_ended(database: Database
         return sqlite3.SQLITE_DENY if ending else sqlite3.SQLITE_OK
 
     def look() -> None:
+        database._connection.set_authorizer(refuse)
         _seen(database)
         looked.set()
 
-    database._connection.set_authorizer(refuse)
     database.spawn(look)
     assert looked.wait(PATIENCE)
     with pytest.raises(StoreError):
         database.submit(lambda _: None).result(PATIENCE)
-    database._connection.set_authorizer(None)
+    database.spawn(lambda: database._connection.set_authorizer(None))
     assert database.submit(lambda _: "still there").result(PATIENCE) == "still there"
 
 
