@@ -114,10 +114,10 @@ def on_disk(tmp_path: Path) -> Iterator[Database]:
         yield database
 
 
-def put(database: Database, *numbers: int, pk: str = "a") -> None:
+def put(database: Database, *numbers: int, pk: str = "a", filler: str = "") -> None:
     store = SqliteStore(database, database.clock)
     for n in numbers:
-        store.commit([Put(Key(Table.CONTROL, pk, f"s{n}"), {"n": n})])
+        store.commit([Put(Key(Table.CONTROL, pk, f"s{n}"), {"n": n, "filler": filler})])
 
 
 def checkpoint(database: Database, name: str = "suite") -> int:
@@ -409,6 +409,34 @@ def test_a_lane_keeps_a_record_whose_dead_letter_fails(on_disk: Database, monkey
     until(lambda: DeadLetters(on_disk).count() == 1)
     settle(on_disk, consumer)
     consumer.stop()
+
+
+def test_changes_that_meet_a_full_disk_are_no_dead_letters(on_disk: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(lanes, "_BROKEN_STORE_PAUSE", 0.001)
+    tried, stored = list[int](), list[int]()
+
+    def handler(changes: Sequence[Change]) -> None:
+        for change in changes:
+            tried.append(number(change))
+            put(on_disk, 100 + number(change), pk="copies", filler="x" * 50_000)
+            stored.append(number(change))
+
+    put(on_disk, *range(4))
+    consumer = StreamConsumer(on_disk, "suite", [Table.CONTROL], lambda changes: handler(of_a(changes)))
+    consumer.register()
+    on_disk.write(lambda c: c.execute("PRAGMA max_page_count = 1").fetchone())
+    consumer.start()
+    until(lambda: len(tried) > 10)
+    on_disk.write(lambda c: c.execute("PRAGMA max_page_count = 1000000").fetchone())
+    settle(on_disk, consumer)
+    consumer.stop()
+    assert sorted(set(stored)) == [0, 1, 2, 3]
+    assert DeadLetters(on_disk).count() == 0
+
+
+def of_a(changes: Sequence[Change]) -> list[Change]:
+    return [change for change in changes if change.pk == "a"]
 
 
 def test_a_consumer_outlives_a_store_that_can_not_be_read_for_a_while(

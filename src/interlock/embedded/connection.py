@@ -8,7 +8,7 @@ from typing import Final, Literal
 from urllib.parse import quote
 
 from interlock.embedded.clock import pause
-from interlock.model.errors import StoreError
+from interlock.model.errors import StoreError, StoreUnavailableError
 
 BUSY_SECONDS: Final = 10.0
 # "ILCK": how we know a store from any other SQLite file.
@@ -32,6 +32,18 @@ _MEANINGS: Final = {
     sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a backup, or recover it with `sqlite3 FILE .recover`",
     sqlite3.SQLITE_IOERR: "reading or writing the disk failed: look at the machine's log",
 }
+# What says nothing about the work that met it, and may be over in a while.
+_PASSING: Final = frozenset(
+    {
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_NOMEM,
+    }
+)
 
 
 def explain(error: sqlite3.Error, path: Path | None, doing: str) -> StoreError:
@@ -40,7 +52,8 @@ def explain(error: sqlite3.Error, path: Path | None, doing: str) -> StoreError:
     code = getattr(error, "sqlite_errorcode", None)
     meaning = None if code is None else _MEANINGS.get(code & 0xFF)
     detail = f"{meaning} ({error})" if meaning else str(error)
-    return StoreError(f"store {path or 'in memory'}: {doing} failed: {detail}")
+    kind = StoreUnavailableError if code is not None and code & 0xFF in _PASSING else StoreError
+    return kind(f"store {path or 'in memory'}: {doing} failed: {detail}")
 
 
 def connect(path: Path | None, *, mode: Mode) -> sqlite3.Connection:

@@ -20,6 +20,7 @@ import msgspec
 import structlog
 
 from interlock.embedded.dead_letters import Failure
+from interlock.model.errors import StoreUnavailableError
 from interlock.ports.clock import Clock
 from interlock.ports.store import Change
 
@@ -86,10 +87,12 @@ class Delivery:
         self._tries = tries
 
     def step(self, partition: Partition) -> Step:
-        """Hand over the first segment. What is no Exception (a crash, an interrupt) passes untouched."""
+        """Hand over the first segment. What is no failure of its records passes: a broken store, a crash."""
         segment = partition.first()
         try:
             self._handler(segment.changes)
+        except StoreUnavailableError:
+            raise  # no fault of the records: they must not become dead letters because the disk was full for a while
         except Exception as error:  # noqa: BLE001  whatever a handler raises is a failure of its records
             return self._failed(partition, segment, error)
         partition.replace_first()
@@ -211,8 +214,8 @@ class Lanes:
         """One call of the handler."""
         try:
             return self._delivery.step(partition)
-        except Exception as error:  # noqa: BLE001  a dead letter could not be written: keep the record, try again
-            _log.error("a dead letter could not be kept; trying again", pk=pk, error=str(error))
+        except Exception as error:  # noqa: BLE001  neither handled nor made a dead letter: keep the record, try again
+            _log.error("the store failed its consumer; trying again", pk=pk, error=str(error))
             return Step(pause=_BROKEN_STORE_PAUSE)
         except BaseException as crash:  # noqa: BLE001  raised again where the lanes are driven
             self._crash = self._crash or crash

@@ -13,6 +13,12 @@ class StoreError(InterlockError):
     """The store could not be read or written."""
 
 
+class StoreUnavailableError(StoreError):
+    """The store itself failed (disk full, locked), whatever it was asked: the same may succeed later."""
+
+    error_name = "StoreError"  # to the lifecycle it is one like the others
+
+
 class CommitRefusedError(StoreError):
     """A commit that no backend would take: too many writes, a key twice, an item too large."""
 
