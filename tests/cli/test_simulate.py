@@ -158,3 +158,36 @@ def test_as_a_process_without_unicode(project: Path) -> None:
     assert answer.returncode == 1
     assert b"\nx expected, did not happen: JOB_COMPLETED" in answer.stdout
     assert answer.stderr == b""
+
+
+def test_a_config_file_can_be_applied_and_removed_on_the_way(capsys: pytest.CaptureFixture[str], project: Path) -> None:
+    (project / "pipelines/new.yaml").write_text(PIPELINE.replace("1000", "10000"))
+    steps = """steps:
+  - {at: "+1m", apply: {file: ../pipelines/new.yaml}}
+  - {at: "+3h", remove: gold}
+  - {at: "+3h1m", remove: gold}
+"""
+    (project / "scenarios/changed.yaml").write_text(SCENARIO.replace("steps:\n", steps))
+    outcome = run(capsys, "simulate", "scenarios/changed.yaml")
+    assert outcome.code == 1, "5000 rows are not enough any more"
+    assert "VALIDATION_PASSED" not in outcome.out
+    for told in ("the config of gold is applied", "gold is removed", "refused: there is no pipeline 'gold' to remove"):
+        assert told in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        ('{at: "+1m", remove: silver}', "scenarios/broken.yaml:7 steps[0]: there is no pipeline 'silver'"),
+        ('{at: "+1m", remove: gold, crash: true}', "this one has remove, crash"),
+        ('{at: "+1m", apply: {pipeline: {id: gold}}}', "scenarios/broken.yaml:7 steps[0].apply"),
+        ('{at: "+1m", calendar: {dates: ["2026-03-02"]}}', "scenarios/broken.yaml:7 steps[0].calendar"),
+    ],
+)
+def test_what_is_wrong_with_a_change_is_told_with_its_line(
+    capsys: pytest.CaptureFixture[str], project: Path, step: str, problem: str
+) -> None:
+    (project / "scenarios/broken.yaml").write_text(SCENARIO.replace("steps:\n", f"steps:\n  - {step}\n"))
+    outcome = run(capsys, "simulate", "scenarios/broken.yaml")
+    assert outcome.code == 2
+    assert problem in outcome.out + outcome.err

@@ -13,7 +13,7 @@ from interlock.embedded.stream import StreamConsumer
 from interlock.model.events import Event
 from interlock.model.keys import Table
 from interlock.ports.store import Change
-from interlock.simulation.scenario import Scenario, Step
+from interlock.simulation.scenario import Scenario, TimedStep
 from interlock.simulation.world import SimulatedCrash, World
 
 _ALL: Final = 1_000_000
@@ -91,7 +91,7 @@ class FaultyWorld(World):
             tables = (Table.CONTROL, Table.JOBLOG)
             self.engine.router = ShuffledConsumer(self.database, "stream-router", tables, handler)
 
-    def _instant(self, steps: list[Step]) -> None:
+    def _instant(self, steps: list[TimedStep]) -> None:
         self._instants += 1
         for again in self.plan.redeliveries:
             if again.instant == self._instants:
@@ -134,5 +134,7 @@ class FaultyWorld(World):
         """Play to the end, and deliver what a lag of the last instant left over."""
         self.play()
         self._instants += 1
+        while self._instants in self.plan.lags:
+            self._instants += 1
         self._settle(self.clock.now())
         return self

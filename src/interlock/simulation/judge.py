@@ -119,6 +119,8 @@ def _told(event: Event) -> str:
 
 def default_key(scenario: Scenario, wanted: ExpectedRun) -> RunKey:
     """The slot an expected run means: its pipeline's first schedule unless it names one."""
-    config = next((one.config for one in scenario.pipelines if one.config.id == wanted.pipeline), None)
+    applied = (pipeline for step in scenario.steps for pipeline in step.applied)
+    every = (*scenario.pipelines, *applied)
+    config = next((one.config for one in every if one.config.id == wanted.pipeline), None)
     schedule = wanted.schedule or (config.all_schedules[0].schedule_id if config else "stream")
     return RunKey(wanted.pipeline, schedule, wanted.date)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -19,6 +19,8 @@ from interlock.model.events import EventType
 from interlock.model.events import Severity as EventSeverity
 from interlock.model.run import FailureCategory, FinalReason, RunStatus
 from interlock.model.times import parse_instant
+
+_STEP_KINDS: Final = ("sensor", "rerun", "job", "apply", "remove", "calendar", "crash")
 
 
 class ScenarioError(InterlockError):
@@ -44,7 +46,11 @@ class ScriptedJob(_Part, frozen=True, kw_only=True):
 
 
 class Step(_Part, frozen=True, kw_only=True):
-    """Something that happens from outside: exactly one of sensor, rerun, job, crash."""
+    """Something that happens from outside: exactly one of sensor, rerun, job, apply, remove, calendar, crash.
+
+    `apply`: a config, or `{file: ...}`, as it is from now on. `remove`: a pipeline that is deleted. `calendar`: a
+    named calendar as it is from now on.
+    """
 
     at: str
     sensor: str | None = None
@@ -60,6 +66,9 @@ class Step(_Part, frozen=True, kw_only=True):
     category: FailureCategory | None = None
     error: str = ""
     attempt: int | None = None
+    apply: dict[str, Any] | None = None
+    remove: str | None = None
+    calendar: Calendar | None = None
     crash: bool = False
 
 
@@ -113,18 +122,19 @@ class _File(_Part, frozen=True, kw_only=True):
     expect: Expectations = Expectations()
 
 
-class TimedStep(msgspec.Struct, frozen=True):
-    """A step at its instant."""
-
-    at: datetime
-    step: Step
-
-
 class Pipeline(msgspec.Struct, frozen=True):
     """A pipeline as it is applied."""
 
     config: PipelineConfig
     document: dict[str, Any]
+
+
+class TimedStep(msgspec.Struct, frozen=True):
+    """A step at its instant. `applied`: the configs of an apply step."""
+
+    at: datetime
+    step: Step
+    applied: tuple[Pipeline, ...] = ()
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -183,8 +193,9 @@ class _Reader:
             self._add(("until",), "is before start")
         calendars = self._calendars(raw)
         pipelines = self._pipelines(raw, calendars)
-        self._known_pipelines(raw, {one.config.id for one in pipelines})
-        steps = self._steps(raw, start)
+        steps = self._steps(raw, start, calendars)
+        applied = [pipeline for step in steps for pipeline in step.applied]
+        self._known_pipelines(raw, {one.config.id for one in (*pipelines, *applied)})
         self._expected_times(raw, start)
         if self._problems or start is None or until is None:
             raise ScenarioError(tuple(self._problems))
@@ -241,21 +252,23 @@ class _Reader:
         return None
 
     def _pipelines(self, raw: _File, calendars: dict[str, Calendar]) -> list[Pipeline]:
-        pipelines: list[Pipeline] = []
-        for index, entry in enumerate(raw.pipelines):
-            path = ("pipelines", index)
-            if set(entry) == {"file"}:
-                pipelines += self._pipeline_file(path, str(entry["file"]), calendars)
-                continue
-            config = read_stored(entry, calendars)
-            if isinstance(config, PipelineConfig):
-                pipelines.append(Pipeline(config, entry))
-            else:
-                for problem in config:
-                    line = self._document.place(path)[1]
-                    place = f"{format_path(path)}.{problem.path}"
-                    self._problems.append(Problem(self._document.file, line, place, problem.message))
-        return pipelines
+        found = (self._pipeline(("pipelines", index), one, calendars) for index, one in enumerate(raw.pipelines))
+        return [pipeline for pipelines in found for pipeline in pipelines]
+
+    def _pipeline(
+        self, path: tuple[str | int, ...], entry: dict[str, Any], calendars: dict[str, Calendar]
+    ) -> list[Pipeline]:
+        """The configs of one entry: an inline one, or those of a file."""
+        if set(entry) == {"file"}:
+            return self._pipeline_file(path, str(entry["file"]), calendars)
+        config = read_stored(entry, calendars)
+        if isinstance(config, PipelineConfig):
+            return [Pipeline(config, entry)]
+        for problem in config:
+            line = self._document.place(path)[1]
+            place = f"{format_path(path)}.{problem.path}"
+            self._problems.append(Problem(self._document.file, line, place, problem.message))
+        return []
 
     def _pipeline_file(self, path: tuple[str | int, ...], name: str, calendars: dict[str, Calendar]) -> list[Pipeline]:
         target = self._folder / name
@@ -275,26 +288,28 @@ class _Reader:
             if name not in known:
                 self._add(("jobs", name), f"there is no pipeline {name!r} in this scenario")
         for index, step in enumerate(raw.steps):
-            named = step.rerun or step.job or (step.sensor or "").partition("/")[0]
+            named = step.rerun or step.job or step.remove or (step.sensor or "").partition("/")[0]
             if named and named not in known:
                 self._add(("steps", index), f"there is no pipeline {named!r} in this scenario")
 
-    def _steps(self, raw: _File, start: datetime | None) -> tuple[TimedStep, ...]:
+    def _steps(self, raw: _File, start: datetime | None, calendars: dict[str, Calendar]) -> tuple[TimedStep, ...]:
         steps: list[TimedStep] = []
         for index, step in enumerate(raw.steps):
             self._check_step(index, step)
             at = self._instant(("steps", index, "at"), step.at, start)
+            path = ("steps", index, "apply")
+            applied = self._pipeline(path, step.apply, calendars) if step.apply is not None else []
             if at is not None:
-                steps.append(TimedStep(at, step))
+                steps.append(TimedStep(at, step, tuple(applied)))
         # Stable: steps of one instant stay in file order.
         return tuple(sorted(steps, key=lambda one: one.at))
 
     def _check_step(self, index: int, step: Step) -> None:
         path = ("steps", index)
-        kinds = [name for name in ("sensor", "rerun", "job") if getattr(step, name) is not None]
-        kinds += ["crash"] if step.crash else []
+        kinds = [name for name in _STEP_KINDS if getattr(step, name) not in (None, False)]
         if len(kinds) != 1:
-            self._add(path, f"a step is one of sensor, rerun, job, crash; this one has {', '.join(kinds) or 'none'}")
+            known, has = ", ".join(_STEP_KINDS), ", ".join(kinds) or "none"
+            self._add(path, f"a step is one of {known}; this one has {has}")
         if step.sensor is not None and ("/" not in step.sensor or step.data is None):
             self._add(path, "a sensor step is written {at, sensor: pipeline/key, data: {...}}")
         if (step.rerun is not None or step.job is not None) and step.date is None:

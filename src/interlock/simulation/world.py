@@ -20,14 +20,15 @@ from interlock.embedded.database import Database
 from interlock.embedded.dead_letters import DeadLetters
 from interlock.embedded.engine import Engine
 from interlock.embedded.stream import StreamConsumer
-from interlock.model.errors import InterlockError
+from interlock.model.config import Calendar
+from interlock.model.errors import InterlockError, UnknownPipelineError
 from interlock.model.events import Event
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import JobEvent, Run, Source
 from interlock.ports.store import Change
 from interlock.simulation.clock import VirtualClock
 from interlock.simulation.jobs import ScriptedTargets
-from interlock.simulation.scenario import Scenario, Step
+from interlock.simulation.scenario import Pipeline, Scenario, Step, TimedStep
 
 WATCHDOG_EVERY: Final = timedelta(minutes=5)
 _SWEEP_EVERY: Final = timedelta(days=1)
@@ -86,9 +87,9 @@ class World:
         steps = list(self.scenario.steps)
         while True:
             now = self.clock.now()
-            due: list[Step] = []
+            due: list[TimedStep] = []
             while steps and steps[0].at <= now:
-                due.append(steps.pop(0).step)
+                due.append(steps.pop(0))
             self._instant(due)
             following = self._next_instant(now, steps[0].at if steps else None)
             if following is None or following > self.scenario.until:
@@ -165,7 +166,7 @@ class World:
 
     # ---------------------------------------------------------------------------------------------------- one instant
 
-    def _instant(self, steps: list[Step]) -> None:
+    def _instant(self, steps: list[TimedStep]) -> None:
         now = self.clock.now()
         for step in steps:
             self._send(step)
@@ -218,29 +219,58 @@ class World:
 
     # ---------------------------------------------------------------------------------------------------------- steps
 
-    def _send(self, step: Step) -> None:
+    def _send(self, timed: TimedStep) -> None:
         """Somebody acts from outside; when the controller dies before it has taken anything in, he sends it again."""
-        before = self.database.head()
-        while not self._surviving(partial(self._take, step)) and not step.crash and self.database.head() == before:
-            pass
+        if timed.step.crash:
+            self.lines.append(Note(self.clock.now(), "the controller crashes and starts again"))
+            self.crash()
+        for act in self._acts(timed):
+            before = self.database.head()
+            while not self._surviving(partial(self._take, act)) and self.database.head() == before:
+                pass
 
-    def _take(self, step: Step) -> None:
-        control = self.engine.control
+    def _acts(self, timed: TimedStep) -> list[Callable[[], object]]:
+        """What a step asks of the controller, one write each."""
+        step = timed.step
+        if step.sensor is not None:
+            return [partial(self._observe, step)]
+        if step.rerun is not None:
+            return [partial(self._rerun, step)]
+        if step.job is not None:
+            return [partial(self._report, step)]
+        if step.remove is not None:
+            return [partial(self._remove, step.remove)]
+        if step.calendar is not None:
+            return [partial(self._publish, step.calendar)]
+        return [partial(self._apply, pipeline) for pipeline in timed.applied]
+
+    def _take(self, act: Callable[[], object]) -> None:
         try:
-            if step.crash:
-                self.lines.append(Note(self.clock.now(), "the controller crashes and starts again"))
-                raise SimulatedCrash
-            if step.sensor is not None:
-                pipeline, _, key = step.sensor.partition("/")
-                writing.write_sensor(control, pipeline, key, step.data, ttl=step.ttl)
-            elif step.rerun is not None:
-                reason = "" if step.reason == "manual" else step.reason
-                key_ = self._key(step.rerun, step)
-                reruns.request(control, key_, source=Source.MANUAL, reason=reason, force=step.force)
-            elif step.job is not None:
-                self._report(step)
+            act()
         except InterlockError as error:
             self.lines.append(Note(self.clock.now(), f"refused: {error}"))
+
+    def _observe(self, step: Step) -> None:
+        pipeline, _, key = (step.sensor or "").partition("/")
+        writing.write_sensor(self.engine.control, pipeline, key, step.data, ttl=step.ttl)
+
+    def _rerun(self, step: Step) -> None:
+        reason = "" if step.reason == "manual" else step.reason
+        key = self._key(step.rerun or "", step)
+        reruns.request(self.engine.control, key, source=Source.MANUAL, reason=reason, force=step.force)
+
+    def _apply(self, pipeline: Pipeline) -> None:
+        if catalog.apply_config(self.engine.control, pipeline.config, pipeline.document):
+            self.lines.append(Note(self.clock.now(), f"the config of {pipeline.config.id} is applied"))
+
+    def _remove(self, pipeline: str) -> None:
+        if not catalog.delete_config(self.engine.control, pipeline):
+            raise UnknownPipelineError(f"there is no pipeline {pipeline!r} to remove")
+        self.lines.append(Note(self.clock.now(), f"{pipeline} is removed"))
+
+    def _publish(self, calendar: Calendar) -> None:
+        self.engine.store.commit([catalog.put_calendar(calendar)])
+        self.lines.append(Note(self.clock.now(), f"the calendar {calendar.name} is applied"))
 
     def _report(self, step: Step) -> None:
         writing.report_job(
