@@ -117,6 +117,15 @@ class TestAlertsOnce:
         assert (told(world, EventType.SLA_WARNING, KEY), told(world, EventType.SLA_BREACH, KEY)) == (1, 1)
         assert violations(world) == []
 
+    def test_lost_timer_is_made_up_for_although_the_config_has_no_sla_any_more(self) -> None:
+        ready = {"at": "+10m", "sensor": "orders/ready", "data": {"status": "ready"}}
+        steps = [ready, {"at": "+15m", "apply": pipeline()}]
+        world = staged(self.SLA, until="2026-03-05T00:16:00Z", steps=steps, jobs=[{"result": "hang"}])
+        world._lose("timers", "kind = 'sla'", 0)
+        world._lose("timers", "kind = 'sla'", 0)
+        later(world, hours=1)
+        assert (told(world, EventType.SLA_WARNING, KEY), told(world, EventType.SLA_BREACH, KEY)) == (1, 1)
+
     def test_alert_is_not_given_after_the_run_finished(self) -> None:
         world = staged(self.SLA, until="2026-03-05T00:25:00Z")
         assert run_of(world).status is RunStatus.COMPLETED

@@ -313,9 +313,10 @@ def _sensor_driven(control: Control, watched: Watched, schedule: Schedule, day: 
 
 
 def overdue_alerts(control: Control, watched: Watched) -> None:
-    """8 (and what a lost timer would have told): open SLA states with an instant past."""
-    if watched.config.sla is None:
-        return
+    """8 (and what a lost timer would have told): open SLA states with an instant past.
+
+    Also where the config has no SLA any more: a run that was opened with one keeps it.
+    """
     for schedule in watched.config.all_schedules:
         for state in records.recent_sla(control.store, watched.config.id, schedule.schedule_id):
             if sla.due(state, watched.now):
