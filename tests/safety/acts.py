@@ -1,19 +1,21 @@
 """Properties 1, 2, 3, 4 and 6: what the controller does. Each yields what was violated, in words."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import date, datetime, timedelta
+from itertools import product
 from typing import Final
 
 from interlock.control import records
-from interlock.decide import calendars, reruns
+from interlock.decide import calendars, cascade, reruns
 from interlock.decide.sensors import key_matches, period_of_write
 from interlock.model import keys
-from interlock.model.config import Mode
+from interlock.model.config import Mode, PipelineConfig, Validation
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
-from interlock.model.run import JobEvent, Run, RunStatus, Source
-from interlock.model.times import to_local, zone
+from interlock.model.run import JobEvent, RerunRecord, Run, RunStatus, Source
+from interlock.model.times import zone
 from interlock.simulation.scenario import Step
 from tests.safety.ledger import Ledger, attempts, true_jobs
 
@@ -34,6 +36,9 @@ _ENDINGS: Final = (
     EventType.INFRA_FAILURE,
     EventType.SFN_TIMEOUT,
 )
+_RETRIES: Final = (Source.JOB_FAIL_CODE, Source.JOB_FAIL_TRANSIENT)
+# Of what opened a run by its cron: the tick's own day, which the calendar is asked about.
+_TICK_DAY: Final = re.compile(r"^cron .* at (\d{4}-\d\d-\d\d) ")
 _ONCE_PER_ATTEMPT: Final = (
     EventType.TRIGGER_STARTED,
     EventType.VALIDATION_PASSED,
@@ -54,10 +59,10 @@ def rules_first(ledger: Ledger) -> Violations:
     """1: no job starts unless the rules passed in an evaluation of the same attempt."""
     for key, events in ledger.events.items():
         passed: set[int] = set()
-        config = ledger.configs.get(key.pipeline)
         for event in events:
-            if event.type is EventType.VALIDATION_PASSED and config is not None:
-                if _results_pass(event, config.validation.trigger):
+            if event.type is EventType.VALIDATION_PASSED:
+                config = ledger.opened_with(key, event.detail["attempt"])
+                if config is not None and _results_pass(event, config.validation):
                     passed.add(event.detail["attempt"])
                 else:
                     yield f"{key}: VALIDATION_PASSED with rules that did not pass: {event.detail['results']}"
@@ -73,9 +78,12 @@ def rules_first(ledger: Ledger) -> Violations:
             yield f"{key_text} attempt {attempt}: the target was called though the rules never passed"
 
 
-def _results_pass(event: Event, mode: Mode) -> bool:
+def _results_pass(event: Event, asked: Validation) -> bool:
+    """Do the results tell of the rules that the attempt was opened with, and do they pass?"""
     results = [bool(one["passed"]) for one in event.detail["results"]]
-    return any(results) if mode is Mode.ANY else all(results) and bool(results)
+    if [one["key"] for one in event.detail["results"]] != [rule.key for rule in asked.rules]:
+        return False
+    return any(results) if asked.trigger is Mode.ANY else all(results) and bool(results)
 
 
 def one_at_a_time(ledger: Ledger) -> Violations:
@@ -129,15 +137,13 @@ def _jobs_side_by_side(ledger: Ledger) -> Violations:
 def nothing_withheld(ledger: Ledger) -> Violations:
     """3: nothing is opened on an excluded date; nothing ever starts in dry-run mode."""
     for key, events in ledger.events.items():
-        config = ledger.configs.get(key.pipeline)
-        if config is None or config.find_schedule(key.schedule) is None:
-            continue
         for event in events:
             if event.type is EventType.TRIGGER_STARTED and (reason := _withheld(ledger, key, event)):
                 yield f"{key}: attempt {event.detail['attempt']} was opened although {reason}"
-        if config.dry_run and (wrong := [event.type for event in events if not _harmless(event.type)]):
+    dry = {name for name, eras in ledger.history.configs.items() if all(_observes(era.value) for era in eras.all)}
+    for key, events in ledger.events.items():
+        if key.pipeline in dry and (wrong := [event.type for event in events if not _harmless(event.type)]):
             yield f"{key} is a dry run, but gave {', '.join(wrong)}"
-    dry = {name for name, config in ledger.configs.items() if config.dry_run}
     for key_text, attempt in ledger.world.targets.starts:
         if key_text.split("/")[0] in dry:
             yield f"{key_text} attempt {attempt}: a job of a dry run was started"
@@ -145,17 +151,32 @@ def nothing_withheld(ledger: Ledger) -> Violations:
         if key.pipeline in dry:
             yield f"{key}: a dry run has a run record"
     yield from _guessed(ledger)
+    yield from _too_early(ledger)
+
+
+def _observes(config: PipelineConfig | None) -> bool:
+    """Can this config open nothing? Either it is a dry run, or there is none."""
+    return config is None or config.dry_run
 
 
 def _withheld(ledger: Ledger, key: RunKey, event: Event) -> str | None:
     source = Source(event.detail["source"])
-    if source in (Source.JOB_FAIL_CODE, Source.JOB_FAIL_TRANSIENT):
+    config = ledger.opened_with(key, event.detail["attempt"])
+    in_force = ledger.history.configs[key.pipeline].at(event.timestamp)
+    usable = [one for one in in_force if one is not None and one.find_schedule(key.schedule) is not None]
+    if config is None or config.dry_run or all(one is not None and one.dry_run for one in in_force):
+        return "it is a dry run"
+    if config not in usable and (source not in _RETRIES or len(usable) == len(in_force)):
+        return "the config it was opened with was not in force"
+    if source in _RETRIES:
         return None  # an open run, its retries included, is not checked again
-    schedule = ledger.configs[key.pipeline].schedule_of(key.schedule)
-    if source is Source.FIRST and str(event.detail["openedBy"]).startswith("cron "):
-        tick = to_local(event.timestamp, zone(schedule.timezone)).date()
-        return calendars.exclusion(schedule, ledger.calendars, tick)
-    return calendars.withheld(schedule, ledger.calendars, key.period.day)
+    schedule = config.schedule_of(key.schedule)
+    ticked = _TICK_DAY.search(str(event.detail["openedBy"])) if source is Source.FIRST else None
+    withheld, day = calendars.withheld, key.period.day
+    if ticked is not None:
+        withheld, day = calendars.exclusion, date.fromisoformat(ticked[1])
+    reasons = [withheld(schedule, named, day) for named in ledger.history.calendars_at(event.timestamp)]
+    return reasons[0] if all(reasons) and reasons else None
 
 
 def _harmless(type_: EventType) -> bool:
@@ -176,14 +197,47 @@ def _guessed(ledger: Ledger) -> Violations:
 
 def _trigger_writes(ledger: Ledger, key: RunKey, event: Event) -> list[tuple[str, Step]]:
     """What the scenario wrote to the trigger sensor of a pipeline before an event."""
-    trigger = ledger.configs[key.pipeline].schedule_of(key.schedule).trigger
-    found: list[tuple[str, Step]] = []
-    for timed in ledger.world.scenario.steps:
-        pipeline, _, name = (timed.step.sensor or "").partition("/")
-        mine = trigger is not None and pipeline == key.pipeline and key_matches(trigger.key, name)
-        if mine and timed.at <= event.timestamp:
-            found.append((name, timed.step))
-    return found
+    config = ledger.opened_with(key, event.detail["attempt"])
+    trigger = config.schedule_of(key.schedule).trigger if config is not None else None
+    return [
+        (name, step)
+        for at, name, step in ledger.history.sensor_writes(key.pipeline)
+        if trigger is not None and key_matches(trigger.key, name) and at <= event.timestamp
+    ]
+
+
+def _too_early(ledger: Ledger) -> Violations:
+    """A cascade opens a run when every upstream has completed what it waits for, every hour of the day included."""
+    for key, events in ledger.events.items():
+        for event in events:
+            cascaded = event.type is EventType.TRIGGER_STARTED and "cascade: " in str(event.detail["openedBy"])
+            config = ledger.opened_with(key, event.detail["attempt"]) if cascaded else None
+            if config is not None and (missing := _missing(ledger, config, key, event.timestamp)):
+                yield f"{key} was opened by its upstreams, before {', '.join(missing)}"
+
+
+def _missing(ledger: Ledger, config: PipelineConfig, key: RunKey, at: datetime) -> tuple[str, ...]:
+    """What the upstreams had not completed by then, by the mildest of what was in force."""
+    names = [entry.pipeline for entry in config.after]
+    have = {
+        name: frozenset(
+            event.date
+            for event in ledger.world.events
+            if event.type is EventType.JOB_COMPLETED and event.pipeline_id == name and event.timestamp <= at
+        )
+        for name in names
+    }
+    schedule = config.schedule_of(key.schedule)
+    tz = zone(schedule.timezone)
+    found: list[tuple[str, ...]] = []
+    for named in ledger.history.calendars_at(at):
+        for upstreams in product(*(ledger.history.configs[name].at(at) for name in names)):
+            hours = {
+                name: cascade.expected_hours(upstream, key.period, named, tz)
+                for name, upstream in zip(names, upstreams, strict=True)
+            }
+            found.append(cascade.missing_markers(config.after, schedule, key.period, have, hours))
+    return min(found, key=len)
 
 
 # ------------------------------------------------------------------------------------------------------- 4: endings
@@ -222,19 +276,17 @@ def _driven(ledger: Ledger, run: Run) -> Violations:
 def within_budget(ledger: Ledger) -> Violations:
     """6: no budget is exceeded, of retries, reruns or starts."""
     for key in ledger.runs:
-        job = ledger.configs[key.pipeline].job
         own = [one for one in ledger.reruns if RunKey(one.pipeline, one.schedule, one.date) == key]
         opened = ledger.of(key, EventType.TRIGGER_STARTED)
         for source in Source:
-            if source in (Source.FIRST, Source.REOPEN) or job is None:
+            if source in (Source.FIRST, Source.REOPEN):
                 continue
-            budget, spent = reruns.budget_of(job, source), reruns.used(own, source)
-            if spent > budget:
-                yield f"{key}: {spent} attempts of kind {source}, {budget} are allowed"
             recorded = sum(1 for one in own if one.source is source)
             told = sum(1 for event in opened if event.detail["source"] == source)
             if recorded != told:
                 yield f"{key}: {told} attempts were opened by {source}, but {recorded} have a rerun record"
+        for one in own:
+            yield from _overspent(ledger, key, one, [other for other in own if other.attempt <= one.attempt])
     most = ledger.world.engine.control.settings.trigger_max_attempts + 1
     refused = Counter(
         (record.key, record.attempt) for record in ledger.job_log if record.event is JobEvent.INFRA_TRIGGER_FAILURE
@@ -242,3 +294,15 @@ def within_budget(ledger: Ledger) -> Violations:
     for (key, attempt), count in refused.items():
         if count > most:
             yield f"{key} attempt {attempt}: {count} starts were tried, {most} are allowed"
+
+
+def _overspent(ledger: Ledger, key: RunKey, one: RerunRecord, until: list[RerunRecord]) -> Violations:
+    """A retry is decided by the config of the attempt that failed, a rerun by the one that it is opened with."""
+    decided_by = one.attempt - 1 if one.source in _RETRIES else one.attempt
+    config = ledger.opened_with(key, decided_by)
+    if config is None or config.job is None:
+        yield f"{key} attempt {one.attempt} is a {one.source}, but nothing tells by which config"
+        return
+    budget, spent = reruns.budget_of(config.job, one.source), reruns.used(until, one.source)
+    if spent > budget:
+        yield f"{key} attempt {one.attempt}: {spent} attempts of kind {one.source}, {budget} are allowed"

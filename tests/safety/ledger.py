@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from interlock.control import records
+from interlock.control import catalog, records
 from interlock.embedded.executions import ExecutionInfo
 from interlock.model import keys
 from interlock.model.config import Calendar, PipelineConfig
@@ -17,23 +17,28 @@ from interlock.model.keys import RunKey, Table
 from interlock.model.run import JobRecord, RerunRecord, Run, SlaState
 from interlock.ports.store import Store
 from interlock.simulation.world import World
+from tests.safety.history import History
 
 T = TypeVar("T")
 
 
 class Ledger:
-    """Reads a world; changes nothing."""
+    """Reads a world; changes nothing. `pipelines`: all there ever were; `configs`: those that are there in the end."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.now: datetime = world.clock.now()
         self.store: Store = world.engine.store
-        self.configs: dict[str, PipelineConfig] = {one.config.id: one.config for one in world.scenario.pipelines}
-        self.calendars: dict[str, Calendar] = {one.name: one for one in world.scenario.calendars}
+        self.history = History(world.scenario)
+        self.pipelines: list[str] = list(self.history.configs)
+        self.configs: dict[str, PipelineConfig] = {
+            name: eras.last.value for name, eras in self.history.configs.items() if eras.last.value is not None
+        }
+        self.calendars: dict[str, Calendar] = {name: eras.last.value for name, eras in self.history.calendars.items()}
 
     def _all(self, table: Table, prefix: str, type_: type[T]) -> list[T]:
         found: list[T] = []
-        for pipeline in self.configs:
+        for pipeline in self.pipelines:
             for record in self.store.query(table, keys.pipeline_pk(pipeline), prefix):
                 found.append(records.convert(record.item, type_, record.key))
         return found
@@ -66,7 +71,7 @@ class Ledger:
     @cached_property
     def active(self) -> set[RunKey]:
         """The slots that have a wake-up record."""
-        return {key for pipeline in self.configs for key in records.active_runs(self.store, pipeline)}
+        return {key for pipeline in self.pipelines for key in records.active_runs(self.store, pipeline)}
 
     @cached_property
     def events(self) -> dict[RunKey, list[Event]]:
@@ -80,6 +85,15 @@ class Ledger:
     def executions(self) -> dict[str, ExecutionInfo]:
         """The open executions, by name."""
         return {one.name: one for one in self.world.engine.executions.list_open(100_000)}
+
+    def opened_with(self, key: RunKey, attempt: int) -> PipelineConfig | None:
+        """The config an attempt was opened with, by what was told of its opening; None if nothing was."""
+        told = [one for one in self.of(key, EventType.TRIGGER_STARTED) if one.detail["attempt"] == attempt]
+        return catalog.opened_with(self.store, key.pipeline, told[0].detail["configVersion"]) if told else None
+
+    def config_of(self, run: Run) -> PipelineConfig:
+        """The config of a run's latest attempt."""
+        return catalog.opened_with(self.store, run.pipeline, run.config_version)
 
     def of(self, key: RunKey, *types: EventType) -> list[Event]:
         """The events of a run of these types."""

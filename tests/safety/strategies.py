@@ -15,6 +15,8 @@ _DAYS: Final = ("2026-03-04", "2026-03-05", "2026-03-06", "2026-03-07", "2026-03
 _READY: Final = {"check": "equals", "field": "status", "value": "ready"}
 _DURATIONS: Final = ("1m", "5m", "12m", "30m", "2h")
 
+_NAMES: Final = ("alpha", "beta", "gamma", "delta")
+
 Json = dict[str, Any]
 
 _TARGETS: Final[tuple[Json, ...]] = ({"type": "glue", "config": {"jobName": "x"}}, {"type": "external"})
@@ -41,12 +43,13 @@ def _schedules(draw: st.DrawFn, kind: str) -> Json:
         schedule["cron"] = draw(st.sampled_from(("0 6 * * *", "30 0 * * *", "0 9 * * 1-5", "15 23 * * *")))
     elif kind == "hourly":
         schedule["cron"] = draw(st.sampled_from(("5 * * * *", "0 */6 * * *", "40 8-12 * * *")))
-    elif kind == "inclusion":
-        schedule["include"] = {"dates": draw(st.lists(st.sampled_from(_DAYS), min_size=1, max_size=3, unique=True))}
+    elif kind in ("inclusion", "inclusion-or-sensor"):
+        listed = st.lists(st.sampled_from(_DAYS), min_size=1, max_size=3, unique=True)
+        schedule["include"] = draw(st.builds(lambda dates: {"dates": dates}, listed) | st.just({"calendar": "open"}))
         schedule["time"] = draw(st.sampled_from(("00:00", "07:30")))
     if "cron" in schedule and draw(st.integers(0, 3)) == 0:
         schedule["period"] = "previous"
-    if kind in ("sensor", "daily-or-sensor", "dry"):
+    if kind in ("sensor", "daily-or-sensor", "inclusion-or-sensor", "dry"):
         trigger: Json = {"key": "ready", **_READY}
         deadline = draw(st.sampled_from((None, None, "05:00", "20:00")))
         if deadline:
@@ -55,17 +58,23 @@ def _schedules(draw: st.DrawFn, kind: str) -> Json:
     exclude = draw(
         _maybe(
             st.sampled_from(
-                ({"weekends": True}, {"dates": ["2026-03-06"]}, {"days": ["thursday"]}, {"calendar": "closed"})
+                (
+                    {"weekends": True},
+                    {"dates": ["2026-03-06"]},
+                    {"days": ["thursday"]},
+                    {"calendar": "closed"},
+                    {"calendar": "closed", "days": ["sunday"]},
+                )
             )
         )
     )
-    if exclude is not None and kind != "inclusion":
+    if exclude is not None and "include" not in schedule:
         schedule["exclude"] = exclude
     return schedule
 
 
 @st.composite
-def _rules(draw: st.DrawFn, upstreams: list[str]) -> list[Json]:
+def _validations(draw: st.DrawFn, upstreams: list[str]) -> Json:
     known: list[Json] = [
         {"key": "ready", **_READY},
         {"key": "rows", "check": "gte", "field": "count", "value": 100},
@@ -73,7 +82,8 @@ def _rules(draw: st.DrawFn, upstreams: list[str]) -> list[Json]:
         {"key": "other", "check": "exists"},
     ]
     known += [{"key": f"upstream:{name}", "check": "exists"} for name in upstreams]
-    return draw(st.lists(st.sampled_from(known), min_size=1, max_size=2, unique_by=str))
+    rules = draw(st.lists(st.sampled_from(known), min_size=1, max_size=2, unique_by=str))
+    return {"trigger": draw(st.sampled_from(("ALL", "ANY"))), "rules": rules}
 
 
 @st.composite
@@ -92,9 +102,11 @@ def _jobs(draw: st.DrawFn) -> Json:
 
 
 @st.composite
-def _slas(draw: st.DrawFn, triggered: bool, hourly: bool) -> Json | None:
+def _slas(draw: st.DrawFn, schedule: Json) -> Json:
+    """An `sla` that fits a schedule, or none."""
     if not draw(st.booleans()):
-        return None
+        return {}
+    triggered, hourly = "trigger" in schedule, "*" in schedule.get("cron", "0 0").split()[1]
     sla: Json = {}
     if not triggered or draw(st.booleans()):
         sla["deadline"] = draw(st.sampled_from((":20", ":50"))) if hourly else draw(st.sampled_from(("06:10", "08:00")))
@@ -105,41 +117,80 @@ def _slas(draw: st.DrawFn, triggered: bool, hourly: bool) -> Json | None:
         sla["expectedDuration"] = expected
     if draw(st.booleans()):
         sla["critical"] = True
-    return sla
+    return {"sla": sla}
+
+
+_KINDS: Final = ("daily", "daily-or-sensor", "hourly", "sensor", "sensor", "inclusion", "inclusion-or-sensor", "dry")
 
 
 @st.composite
 def _pipelines(draw: st.DrawFn, name: str, earlier: list[str]) -> Json:
-    kinds = ["daily", "daily-or-sensor", "hourly", "sensor", "sensor", "inclusion", "dry"]
-    kind = draw(st.sampled_from([*kinds, "cascade", "cascade"] if earlier else kinds))
+    kind = draw(st.sampled_from([*_KINDS, "cascade", "cascade"] if earlier else _KINDS))
     after: list[Json] = []
     if kind == "cascade":
         named = draw(st.lists(st.sampled_from(earlier), min_size=1, max_size=2, unique=True))
-        after = [{"pipeline": one} for one in named]
+        requires = st.sampled_from(("same-period", "same-period", "all-hours"))
+        after = [{"pipeline": one, "require": draw(requires)} for one in named]
     schedule = draw(_schedules(kind))
     document: Json = {
         "pipeline": {"id": name},
         "schedule": schedule,
-        "validation": {
-            "trigger": draw(st.sampled_from(("ALL", "ANY"))),
-            "rules": draw(_rules([one["pipeline"] for one in after])),
-        },
+        "validation": draw(_validations([one["pipeline"] for one in after])),
         "job": draw(_jobs()),
     }
     if after:
         document["after"] = after
-    sla = draw(_slas("trigger" in schedule, kind == "hourly" and "*" in schedule["cron"].split()[1]))
-    if sla is not None:
-        document["sla"] = sla
-    if draw(st.booleans()):
-        document["postRun"] = draw(_post_runs())
+    document |= draw(_slas(schedule))
+    document |= draw(_post_runs())
     if kind == "dry":
         document["dryRun"] = True
     return document
 
 
 @st.composite
+def _hours_and_days(draw: st.DrawFn, hours: str, days: str) -> list[Json]:
+    """An hourly pipeline that runs by itself, and a daily one that waits for all its hours."""
+    hourly = draw(_pipelines(hours, []))
+    hourly["schedule"] = draw(_schedules("hourly"))
+    hourly["validation"] = {"rules": [{"key": "rows", "check": "exists", "period": "any"}]}
+    hourly.pop("sla", None)
+    hourly.pop("dryRun", None)
+    daily = draw(_pipelines(days, []))
+    daily["schedule"] = draw(_schedules("cascade"))
+    daily["validation"] = draw(_validations([hours, hours, hours]))
+    daily["after"] = [{"pipeline": hours, "require": "all-hours"}]
+    daily.pop("sla", None)
+    daily.pop("dryRun", None)
+    return [hourly, daily | draw(_slas(daily["schedule"]))]
+
+
+@st.composite
+def _changes(draw: st.DrawFn, document: Json, earlier: list[str]) -> Json:
+    """Another version of a config: a part of it, or all of it, is as it was never before."""
+    part = draw(st.sampled_from(("validation", "job", "sla", "postRun", "dryRun", "schedule", "all")))
+    upstreams = [one["pipeline"] for one in document.get("after", [])]
+    changed = {name: value for name, value in document.items() if name != part}
+    schedule = document["schedule"]
+    match part:
+        case "validation":
+            return changed | {part: draw(_validations(upstreams))}
+        case "job":
+            return changed | {part: draw(_jobs())}
+        case "sla":
+            return changed | draw(_slas(schedule))
+        case "postRun":
+            return changed | draw(_post_runs())
+        case "dryRun" if "trigger" in schedule:
+            return changed if document.get("dryRun") else changed | {part: True}
+        case _:
+            return draw(_pipelines(document["pipeline"]["id"], earlier))
+
+
+@st.composite
 def _post_runs(draw: st.DrawFn) -> Json:
+    """A `postRun`, or none."""
+    if not draw(st.booleans()):
+        return {}
     post: Json = {
         "rules": [{"key": draw(st.sampled_from(("rows", "out"))), "check": "gte", "field": "count", "value": 100}],
         "driftField": "count",
@@ -149,7 +200,7 @@ def _post_runs(draw: st.DrawFn) -> Json:
     }
     if draw(st.booleans()):
         post["evaluation"] = {"window": "1h", "interval": "25m"}
-    return post
+    return {"postRun": post}
 
 
 @st.composite
@@ -187,10 +238,15 @@ def _data(draw: st.DrawFn) -> Json:
     return data
 
 
+def _moments(minutes: int) -> st.SearchStrategy[int]:
+    """Coarse times, so that steps meet each other, ticks, polls and deadlines at one instant."""
+    return st.builds(lambda fives, more: fives * 5 + more, st.integers(0, minutes // 5), st.sampled_from((0, 0, 1)))
+
+
 @st.composite
 def _steps(draw: st.DrawFn, names: list[str], minutes: int) -> Json:
-    # Coarse times, so that steps meet each other, ticks, polls and deadlines at one instant.
-    at = f"+{draw(st.integers(0, minutes // 5)) * 5 + draw(st.sampled_from((0, 0, 1)))}m"
+    minute = draw(_moments(minutes))
+    at = f"+{minute}m"
     name = draw(st.sampled_from(names))
     kind = draw(st.sampled_from(("sensor",) * 8 + ("rerun", "rerun", "job", "crash")))
     day = draw(st.sampled_from(_DAYS))
@@ -206,7 +262,40 @@ def _steps(draw: st.DrawFn, names: list[str], minutes: int) -> Json:
         return report
     key = draw(st.sampled_from(("ready", "ready", "ready", "rows", "rows", "out", "other", "nobody")))
     suffix = draw(st.sampled_from(("", "", "", "#2026-03-05", "#20260306", "#2026-03-05T08")))
-    return {"at": at, "sensor": f"{name}/{key}{suffix}", "data": draw(_data())}
+    return {"at": at, "sensor": f"{name}/{key}{suffix}", "data": draw(_data()), **draw(_lives(minute))}
+
+
+@st.composite
+def _lives(draw: st.DrawFn, minute: int) -> Json:
+    """How long an observation is good for: mostly for ever, else a while, or not even now."""
+    lasts = draw(st.sampled_from((None, None, None, None, 1, 20, 180, 0)))
+    return {} if lasts is None else {"ttl": int((START + timedelta(minutes=minute + lasts)).timestamp())}
+
+
+@st.composite
+def _config_steps(draw: st.DrawFn, pipelines: list[Json], minutes: int) -> list[Json]:
+    """People who change the configs, remove pipelines and bring them back, and publish calendars; in their order."""
+    versions = {one["pipeline"]["id"]: one for one in pipelines}
+    names = list(versions)
+    steps: list[Json] = []
+    for minute in sorted(draw(st.lists(_moments(minutes), max_size=3))):
+        at, name = f"+{minute}m", draw(st.sampled_from(names))
+        kind = draw(st.sampled_from(("change", "change", "change", "remove", "return", "calendar")))
+        if kind == "remove":
+            steps.append({"at": at, "remove": name})
+        elif kind == "calendar":
+            steps.append({"at": at, "calendar": draw(_calendars(draw(st.sampled_from(("closed", "open")))))})
+        else:
+            if kind == "change":
+                versions[name] = draw(_changes(versions[name], names[: names.index(name)]))
+            steps.append({"at": at, "apply": versions[name]})
+    return steps
+
+
+@st.composite
+def _calendars(draw: st.DrawFn, name: str) -> Json:
+    dates = draw(st.lists(st.sampled_from(_DAYS), max_size=2, unique=True))
+    return {"name": name, "dates": dates, "days": draw(st.sampled_from(([], [], ["friday"])))}
 
 
 @st.composite
@@ -229,23 +318,32 @@ def _good_days(draw: st.DrawFn, name: str, minutes: int) -> list[Json]:
 @st.composite
 def scenarios(draw: st.DrawFn) -> Json:
     """The fields of a scenario file."""
-    names: list[str] = []
-    pipelines: list[Json] = []
-    for name in ("alpha", "beta", "gamma", "delta")[: draw(st.integers(1, 4))]:
-        pipelines.append(draw(_pipelines(name, list(names))))
-        names.append(name)
+    pipelines = draw(_pipeline_sets())
+    names = [one["pipeline"]["id"] for one in pipelines]
     minutes = draw(st.sampled_from((12, 24, 24, 36, 72))) * 60
     steps = [step for name in names for _ in range(draw(st.integers(1, 2))) for step in draw(_good_days(name, minutes))]
     steps += draw(st.lists(_steps(names, minutes), min_size=2, max_size=16))
+    steps += draw(_config_steps(pipelines, minutes))
     return {
         "name": "random",
         "start": START.isoformat().replace("+00:00", "Z"),
         "until": (START + timedelta(minutes=minutes)).isoformat().replace("+00:00", "Z"),
-        "calendars": [{"name": "closed", "dates": ["2026-03-06"]}],
+        "calendars": [draw(_calendars("closed")), draw(_calendars("open"))],
         "pipelines": pipelines,
         "jobs": {name: draw(_scripts()) for name in names},
         "steps": steps,
     }
+
+
+@st.composite
+def _pipeline_sets(draw: st.DrawFn) -> list[Json]:
+    count = draw(st.integers(1, 4))
+    pipelines: list[Json] = []
+    if count > 1 and draw(st.integers(0, 3)) == 0:
+        pipelines += draw(_hours_and_days(*_NAMES[:2]))
+    for name in _NAMES[len(pipelines) : count]:
+        pipelines.append(draw(_pipelines(name, [one["pipeline"]["id"] for one in pipelines])))
+    return pipelines
 
 
 @st.composite

@@ -35,6 +35,14 @@ ROWS = {"key": "rows", "check": "gte", "field": "count", "value": 100}
 FAILING = [{"after": "5m", "result": "fail", "category": "TRANSIENT", "error": "lost"}]
 
 
+CAREFUL = pipeline(validation={"rules": [ROWS]})
+RELAXED: list[dict[str, Any]] = [
+    {"at": "+10m", "sensor": "orders/ready", "data": {"status": "ready"}},
+    {"at": "+20m", "apply": pipeline()},
+    {"at": "+30m", "sensor": "orders/ready", "data": {"status": "ready", "rows": 2}},
+]
+
+
 def broken(world: FaultyWorld, number: int) -> list[str]:
     """What the checker of one property says."""
     return list(PROPERTIES[number](Ledger(world)))
@@ -66,6 +74,17 @@ class TestRulesFirst:
 
         monkeypatch.setattr(readiness, "verdict", careless)
         world = staged(pipeline(validation={"rules": [ROWS]}), until="2026-03-05T00:15:00Z")
+        assert any("rules that did not pass" in one for one in broken(world, 1))
+
+    def test_attempt_keeps_the_rules_it_was_opened_with(self) -> None:
+        world = staged(CAREFUL, until="2026-03-05T00:40:00Z", steps=RELAXED)
+        assert run_of(world).status is RunStatus.PENDING
+        assert violations(world) == []
+
+    def test_the_propertys_own_check_of_versions(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(catalog, "opened_with", lambda store, pipeline, version: catalog.current(store, pipeline))
+        world = staged(CAREFUL, until="2026-03-05T00:40:00Z", steps=RELAXED)
+        monkeypatch.undo()
         assert any("rules that did not pass" in one for one in broken(world, 1))
 
 
@@ -140,6 +159,36 @@ class TestNothingWithheld:
         monkeypatch.undo()
         settle(world)
         assert any("dry run" in one for one in broken(world, 3))
+
+    def test_removed_pipeline_opens_nothing_until_it_is_back(self) -> None:
+        ready = {"sensor": "orders/ready", "data": {"status": "ready"}}
+        steps = [{"at": "+5m", "remove": "orders"}, {"at": "+10m"} | ready, {"at": "+20m", "apply": pipeline()}]
+        world = staged(pipeline(), until="2026-03-05T03:00:00Z", steps=steps)
+        assert not Ledger(world).runs
+        world = staged(pipeline(), until="2026-03-05T03:00:00Z", steps=[*steps, {"at": "+30m"} | ready])
+        assert run_of(world).status is RunStatus.COMPLETED
+        assert violations(world) == []
+
+    def test_the_propertys_own_check_of_removed_pipelines(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        steps = [{"at": "+5m", "remove": "orders"}]
+        before = staged(pipeline(), until="2026-03-05T00:01:00Z", steps=[])
+        stale = catalog.stored(control_of(before).store, "orders")
+        world = staged(pipeline(), until="2026-03-05T00:10:00Z", steps=steps)
+        monkeypatch.setattr(catalog, "stored", lambda store, pipeline: stale)
+        opening.open_first(control_of(world), opening.Start(key=KEY, opened_by="sensor ready", day=KEY.period.day))
+        monkeypatch.undo()
+        settle(world)
+        assert any("was not in force" in one for one in broken(world, 3))
+
+    def test_the_propertys_own_check_of_cascades(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(readiness, "awaited_upstreams", lambda store, config, key: ())
+        hourly = pipeline(schedule={"cron": "0 * * * *"}, validation={"rules": [{"key": "ready", "check": "exists"}]})
+        daily = pipeline(pipeline={"id": "daily"}, schedule={}, after=[{"pipeline": "orders", "require": "all-hours"}])
+        ready = {"at": "+10m", "sensor": "orders/ready", "data": {"status": "ready"}}
+        fields = {"start": "2026-03-05T00:00:00Z", "until": "+3h", "pipelines": [hourly, daily], "steps": [ready]}
+        world = FaultyWorld(inline_scenario(**fields)).finish()
+        monkeypatch.undo()
+        assert any("was opened by its upstreams, before" in one for one in broken(world, 3))
 
 
 class TestEverythingEnds:

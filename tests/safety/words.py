@@ -2,16 +2,21 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from interlock.control import readiness, records
 from interlock.decide import calendars, cron, late_data
-from interlock.decide.sensors import key_matches, period_of_write, trigger_match
+from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
 from interlock.model import keys
+from interlock.model.config import PipelineConfig, Schedule, clock_time
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
-from interlock.model.run import FinalReason, Run, RunStatus, SlaKind, SlaState
+from interlock.model.periods import Period, day_period, parse_period
+from interlock.model.run import FinalReason, Marker, Run, RunStatus, SlaKind, SlaState
+from interlock.model.sensor import Sensor
+from interlock.model.times import local_time_on, to_local, zone
+from tests.safety.faults import FaultPlan
 from tests.safety.ledger import Ledger, attempts
 
 # Two turns of the watchdog and a moment: by then it has repaired what was lost.
@@ -30,45 +35,83 @@ def every_write_considered(ledger: Ledger) -> Violations:
     for run in ledger.runs.values():
         yield from _read_by(ledger, run)
     for pipeline, config in ledger.configs.items():
-        for found in ledger.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.SENSOR):
+        settled = ledger.history.configs[pipeline].last.since + PATIENCE < ledger.now
+        for found in ledger.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.SENSOR) if settled else []:
             sensor = records.sensor_of(found.key.sk[len(keys.SENSOR) :], found.item)
             for schedule in config.all_schedules:
                 trigger = schedule.trigger
                 own = period_of_write(sensor.key, sensor.data)
                 if trigger is None or not key_matches(trigger.key, sensor.key) or own.problem:
                     continue
-                if trigger_match(trigger, sensor, ledger.now).passed and not _opened_for(ledger, pipeline, sensor.key):
+                if trigger_match(trigger, sensor, ledger.now).passed and not _opened_for(
+                    ledger, pipeline, schedule, sensor
+                ):
                     yield f"{pipeline}: sensor {sensor.key} meets the trigger, and nothing was opened, told or withheld"
 
 
-def _opened_for(ledger: Ledger, pipeline: str, sensor_key: str) -> bool:
+def _opened_for(ledger: Ledger, pipeline: str, schedule: Schedule, sensor: Sensor) -> bool:
     """Did the write lead to a run, or to a word of why not? Which run it is, property 3 asks."""
     told = (EventType.PIPELINE_EXCLUDED, EventType.SENSOR_INVALID, EventType.DRY_RUN_WOULD_TRIGGER)
     if any(key.pipeline == pipeline for key in ledger.runs):
         return True
-    if ledger.configs[pipeline].dry_run and ledger.store.query(
-        Table.CONTROL, keys.pipeline_pk(pipeline), keys.DRY_RUN, limit=1
+    if sensor.received_at <= ledger.history.disturbed_at(pipeline, [], ledger.now):
+        period = run_period(schedule, sensor)  # at the time there was another trigger, or another calendar
+        if isinstance(period, str) or calendars.withheld(schedule, ledger.calendars, period.day) is not None:
+            return True
+    if ledger.configs[pipeline].dry_run and (
+        sensor.received_at <= ledger.history.configs[pipeline].last.since  # a dry run observes what comes from then on
+        or ledger.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.DRY_RUN, limit=1)
     ):
         return True
     return any(event.type in told for event in ledger.world.events if event.pipeline_id == pipeline)
 
 
 def _read_by(ledger: Ledger, run: Run) -> Violations:
-    config = ledger.configs[run.pipeline]
-    schedule = config.schedule_of(run.schedule)
-    waiting = run.status is RunStatus.PENDING and run.passed_at is None and run.key in ledger.active
-    exhausted = run.final_reason is FinalReason.VALIDATION_EXHAUSTED
-    held = exhausted and schedule.evaluation.after_window == "reopen" and run.ended_at is not None
-    fresh = run.updated_at + PATIENCE > ledger.now
-    open_to_writes = (waiting and not fresh) or (held and ledger.now < (run.ended_at or ledger.now) + timedelta(days=1))
-    excluded = calendars.withheld(schedule, ledger.calendars, run.key.period.day)
-    if open_to_writes and excluded is None and readiness.readiness(ledger.store, config, run.key, ledger.now).passed:
+    config, latest = ledger.config_of(run), ledger.configs.get(run.pipeline)
+    if _waits_ready(ledger, run, config) or (latest is not None and _held_ready(ledger, run, config, latest)):
         yield f"{run.key} is {run.status} ({run.final_reason}), but its rules pass: a sensor write was not considered"
-    if run.status is RunStatus.COMPLETED and run.trigger_payload is not None:
-        payload = readiness.trigger_payload(ledger.store, config, run.key, ledger.now)
-        changed = late_data.significant_changes(run.trigger_payload, payload) if payload is not None else ()
-        if changed:
-            yield f"{run.key} is COMPLETED, but {', '.join(changed)} of its trigger changed and nobody was told"
+    trigger = config.schedule_of(run.schedule).trigger
+    if run.status is not RunStatus.COMPLETED or run.trigger_payload is None or trigger is None:
+        return
+    if ledger.history.disturbed_at(run.pipeline, [trigger.key], ledger.now) >= (run.passed_at or ledger.now):
+        return  # another config's trigger, or one that shows since another expired: nobody wrote
+    payload = readiness.trigger_payload(ledger.store, config, run.key, ledger.now)
+    changed = late_data.significant_changes(run.trigger_payload, payload) if payload is not None else ()
+    if changed:
+        yield f"{run.key} is COMPLETED, but {', '.join(changed)} of its trigger changed and nobody was told"
+
+
+def _waits_ready(ledger: Ledger, run: Run, config: PipelineConfig) -> bool:
+    """Does it wait though its rules pass? What no write tells of, it sees after its interval."""
+    waiting = run.status is RunStatus.PENDING and run.passed_at is None and run.key in ledger.active
+    disturbed = ledger.history.disturbed_at(run.pipeline, _rule_keys(config), ledger.now)
+    interval = config.schedule_of(run.schedule).evaluation.interval
+    unseen = disturbed > ledger.world.scenario.start and disturbed + interval + PATIENCE > ledger.now
+    if not waiting or unseen or run.updated_at + PATIENCE > ledger.now:
+        return False
+    return readiness.readiness(ledger.store, config, run.key, ledger.now).passed
+
+
+def _held_ready(ledger: Ledger, run: Run, config: PipelineConfig, latest: PipelineConfig) -> bool:
+    """Did its window close, and a write since make its rules pass, as they are now?"""
+    schedule = latest.find_schedule(run.schedule)
+    held = run.final_reason is FinalReason.VALIDATION_EXHAUSTED and run.ended_at is not None
+    over = ledger.now >= (run.ended_at or ledger.now) + timedelta(days=1)
+    after_window = config.schedule_of(run.schedule).evaluation.after_window
+    if not held or over or after_window != "reopen" or schedule is None or latest.dry_run:
+        return False
+    disturbed = ledger.history.disturbed_at(run.pipeline, _rule_keys(latest), ledger.now)
+    if disturbed > ledger.world.scenario.start and not any(
+        at > disturbed and readiness.reads(latest, key) for at, key, _ in ledger.history.sensor_writes(run.pipeline)
+    ):
+        return False
+    if calendars.withheld(schedule, ledger.calendars, run.key.period.day) is not None:
+        return False
+    return readiness.readiness(ledger.store, latest, run.key, ledger.now).passed
+
+
+def _rule_keys(config: PipelineConfig) -> list[str]:
+    return [rule.key for rule in config.validation.rules]
 
 
 # ----------------------------------------------------------------------------------------------------------- 7: SLA
@@ -107,6 +150,7 @@ def _missed_alerts(ledger: Ledger, state: SlaState) -> Violations:
         yield f"{state.key} has completed, but its SLA is still open"
     if state.outcome is None and run is not None and run.final_reason in _GIVEN_UP:
         yield f"{state.key} has failed for good ({run.final_reason}), but its SLA is still open"
+    lost = _unwatched(ledger, state) and bool(getattr(ledger.world, "plan", FaultPlan()).lost_timers)
     for kind, type_ in _ALERTS.items():
         at = state.instant(kind)
         told = ledger.of(state.key, type_)
@@ -116,8 +160,14 @@ def _missed_alerts(ledger: Ledger, state: SlaState) -> Violations:
             kind is SlaKind.RELATIVE_WARNING and SlaKind.RELATIVE_BREACH in state.fired
         )
         begun = max(at, run.first_opened_at) if at is not None and run is not None else at
-        if begun is not None and begun + PATIENCE < over and not told and not breached:
+        if begun is not None and begun + PATIENCE < over and not told and not breached and not lost:
             yield f"{state.key}: {type_} was due at {at} and never given; the run was over at {over}"
+
+
+def _unwatched(ledger: Ledger, state: SlaState) -> bool:
+    """Its pipeline, or its schedule, is gone or a dry run: the watchdog makes up for no lost timer there."""
+    config = ledger.configs.get(state.pipeline)
+    return config is None or config.dry_run or config.find_schedule(state.schedule) is None
 
 
 # -------------------------------------------------------------------------------------------------------- 8: events
@@ -159,7 +209,7 @@ def _in_order(ledger: Ledger) -> Violations:
     delivered: list[Event] | None = getattr(ledger.world, "delivered", None)
     if lag := ledger.world.engine.sink.lag():
         yield f"the event-sink has {lag} changes left"
-    for pipeline in ledger.configs:
+    for pipeline in ledger.pipelines:
         committed = [event for event in ledger.world.events if event.pipeline_id == pipeline]
         if _stored(ledger, pipeline) != committed:
             yield f"{pipeline}: the events table does not have the events in the order of their commits"
@@ -200,15 +250,62 @@ def nothing_silent(ledger: Ledger) -> Violations:
         if told != decided[decision]:
             yield f"{decided[decision]} rerun requests were {decision}, but {told} were told of"
     yield from _silent_ticks(ledger)
+    yield from _silent_cascades(ledger)
 
 
 def _silent_ticks(ledger: Ledger) -> Violations:
-    for pipeline, config in ledger.configs.items():
-        for schedule in config.all_schedules:
-            if schedule.cron is None or config.dry_run:
+    for pipeline, eras in ledger.history.configs.items():
+        for era in eras.all:
+            config, until = era.value, min(era.until or ledger.now, ledger.now) - PATIENCE
+            if config is None or config.dry_run or until <= era.since:
                 continue
-            for tick in cron.ticks_between(schedule, ledger.world.scenario.start, ledger.now - PATIENCE):
-                key = RunKey(pipeline, schedule.schedule_id, str(tick.period))
-                told = ledger.of(key, EventType.PIPELINE_EXCLUDED, EventType.SCHEDULE_MISSED)
-                if key not in ledger.runs and not told:
-                    yield f"{key}: the tick of {tick.at} opened nothing, and nobody was told"
+            for schedule in config.all_schedules:
+                for at, date in _due(ledger, schedule, era.since, until):
+                    key = RunKey(pipeline, schedule.schedule_id, date)
+                    if key not in ledger.runs and not ledger.of(key, *_WHY_NOT):
+                        yield f"{key}: {at} opened nothing, and nobody was told"
+
+
+_WHY_NOT: Final = (
+    EventType.PIPELINE_EXCLUDED,
+    EventType.SCHEDULE_MISSED,
+    EventType.IRREGULAR_SCHEDULE_MISSED,
+)
+
+
+def _due(ledger: Ledger, schedule: Schedule, since: datetime, until: datetime) -> Iterator[tuple[datetime, str]]:
+    """The instants at which the clock opens a run, and its date."""
+    if schedule.cron is not None:
+        yield from ((tick.at, str(tick.period)) for tick in cron.ticks_between(schedule, since, until))
+    if schedule.include is None or schedule.trigger is not None:
+        return
+    tz, time = zone(schedule.timezone), clock_time(schedule.time or "00:00")
+    day, last = to_local(since, tz).date(), to_local(until, tz).date()
+    while day <= last:
+        at = local_time_on(day, time, tz)
+        named = [*ledger.history.calendars_at(at), *ledger.history.calendars_at(at + PATIENCE)]
+        if since < at <= until and all(calendars.withheld(schedule, one, day) is None for one in named):
+            yield at, str(day)
+        day += timedelta(days=1)
+
+
+def _silent_cascades(ledger: Ledger) -> Violations:
+    """Upstreams that have completed all that a run waits for, and no run."""
+    for pipeline, config in ledger.configs.items():
+        disturbed = ledger.history.disturbed_at(pipeline, [], ledger.now)
+        if config.dry_run or not config.after or disturbed + PATIENCE > ledger.now:
+            continue
+        schedule = config.all_schedules[0]
+        for period in _marked(ledger, pipeline):
+            key = RunKey(pipeline, schedule.schedule_id, str(period))
+            opened = key in ledger.runs or calendars.withheld(schedule, ledger.calendars, period.day) is not None
+            if not opened and not readiness.awaited_upstreams(ledger.store, config, key):
+                yield f"{key}: all its upstreams completed, and it was never opened"
+
+
+def _marked(ledger: Ledger, pipeline: str) -> set[Period]:
+    """The periods, and the days, for which upstreams left a marker a while ago."""
+    found = ledger.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.MARKER)
+    markers = [records.convert(record.item, Marker, record.key) for record in found]
+    periods = {parse_period(one.date) for one in markers if one.completed_at + PATIENCE < ledger.now}
+    return periods | {day_period(period.day) for period in periods}

@@ -111,6 +111,7 @@ def opening_writes(
         attempt=run.attempt,
         source=run.source,
         openedBy=run.opened_by,
+        configVersion=run.config_version,
         requestedBy=run.requested_by or None,
     )
     return [

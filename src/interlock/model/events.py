@@ -95,7 +95,7 @@ _RESULTS: Final = ("attempt", "results")
 _JOB: Final = ("attempt", "runId", "jobId")
 
 CATALOGUE: Final[dict[EventType, Entry]] = {
-    EventType.TRIGGER_STARTED: Entry(_I, "an attempt was opened", ("attempt", "source", "openedBy")),
+    EventType.TRIGGER_STARTED: Entry(_I, "an attempt was opened", ("attempt", "source", "openedBy", "configVersion")),
     EventType.PIPELINE_EXCLUDED: Entry(_I, "a start was withheld by the calendar", ("reason",)),
     EventType.VALIDATION_PASSED: Entry(_I, "the rules passed", _RESULTS),
     EventType.VALIDATION_EXHAUSTED: Entry(_W, "the evaluation window closed and the rules had not passed", _RESULTS),
