@@ -14,7 +14,7 @@ from interlock.model import keys
 from interlock.model.config import Mode, PipelineConfig, Validation
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
-from interlock.model.run import JobEvent, RerunRecord, Run, RunStatus, Source
+from interlock.model.run import DryRun, JobEvent, RerunRecord, Run, RunStatus, Source
 from interlock.model.times import zone
 from interlock.simulation.scenario import Step
 from tests.safety.ledger import Ledger, attempts, true_jobs
@@ -168,6 +168,10 @@ def _withheld(ledger: Ledger, key: RunKey, event: Event) -> str | None:
         return "it is a dry run"
     if config not in usable and (source not in _RETRIES or len(usable) == len(in_force)):
         return "the config it was opened with was not in force"
+    observed = records.get(ledger.store, records.run_record(key, keys.DRY_RUN), DryRun)
+    recovered = str(event.detail["openedBy"]).startswith("watchdog: sensor ")
+    if recovered and observed is not None and observed.opened_at < event.timestamp:
+        return "nothing was lost: a dry run had observed it"
     if source in _RETRIES:
         return None  # an open run, its retries included, is not checked again
     schedule = config.schedule_of(key.schedule)

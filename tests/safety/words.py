@@ -58,11 +58,10 @@ def _opened_for(ledger: Ledger, pipeline: str, schedule: Schedule, sensor: Senso
         period = run_period(schedule, sensor)  # at the time there was another trigger, or another calendar
         if isinstance(period, str) or calendars.withheld(schedule, ledger.calendars, period.day) is not None:
             return True
-    if ledger.configs[pipeline].dry_run and (
-        sensor.received_at <= ledger.history.configs[pipeline].last.since  # a dry run observes what comes from then on
-        or ledger.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.DRY_RUN, limit=1)
-    ):
+    if ledger.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.DRY_RUN, limit=1):
         return True
+    if ledger.configs[pipeline].dry_run and sensor.received_at <= ledger.history.configs[pipeline].last.since:
+        return True  # a dry run observes what comes from then on
     return any(event.type in told for event in ledger.world.events if event.pipeline_id == pipeline)
 
 

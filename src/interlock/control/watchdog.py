@@ -189,8 +189,13 @@ def _recover_triggers(control: Control, watched: Watched, schedule: Schedule) ->
         if isinstance(period, str) or not result.passed:
             continue
         key = RunKey(watched.config.id, schedule.schedule_id, str(period))
-        if records.get_run(control.store, key) is None:
+        if records.get_run(control.store, key) is None and not _only_observed(control, key):
             _open_lost(control, watched, schedule, key, f"sensor {sensor.key}: {result.reason}", sensor.received_at)
+
+
+def _only_observed(control: Control, key: RunKey) -> bool:
+    """A dry run took the trigger in: nothing was lost, and whoever starts the job meanwhile has started it."""
+    return control.store.get(records.run_record(key, keys.DRY_RUN)) is not None
 
 
 def _trigger_sensors(control: Control, pipeline: str, key: str) -> list[Sensor]:
