@@ -162,7 +162,11 @@ class TestNothingWithheld:
 
     def test_removed_pipeline_opens_nothing_until_it_is_back(self) -> None:
         ready = {"sensor": "orders/ready", "data": {"status": "ready"}}
-        steps = [{"at": "+5m", "remove": "orders"}, {"at": "+10m"} | ready, {"at": "+20m", "apply": pipeline()}]
+        steps: list[dict[str, Any]] = [
+            {"at": "+5m", "remove": "orders"},
+            {"at": "+10m"} | ready,
+            {"at": "+20m", "apply": pipeline()},
+        ]
         world = staged(pipeline(), until="2026-03-05T03:00:00Z", steps=steps)
         assert not Ledger(world).runs
         world = staged(pipeline(), until="2026-03-05T03:00:00Z", steps=[*steps, {"at": "+30m"} | ready])
