@@ -57,7 +57,7 @@ class History:
     """The configs (None while there is none) and the calendars of a scenario."""
 
     def __init__(self, scenario: Scenario) -> None:
-        self._steps = scenario.steps
+        self._steps = [step for step in scenario.steps if step.at <= scenario.until]
         self._start = scenario.start
         applied = [one for step in scenario.steps for one in step.applied]
         names = dict.fromkeys(one.config.id for one in (*scenario.pipelines, *applied))
@@ -66,7 +66,7 @@ class History:
             name: Eras(first.get(name), scenario.start) for name in names
         }
         self.calendars: dict[str, Eras[Calendar]] = {one.name: Eras(one, scenario.start) for one in scenario.calendars}
-        for timed in scenario.steps:
+        for timed in self._steps:
             self._follow(timed)
 
     def _follow(self, timed: TimedStep) -> None:

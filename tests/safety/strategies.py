@@ -95,7 +95,7 @@ def _jobs(draw: st.DrawFn) -> Json:
         "maxCodeRetries": draw(st.integers(0, 2)),
         "maxDriftReruns": draw(st.integers(0, 2)),
         "maxManualReruns": draw(st.integers(0, 2)),
-        "jobPollWindowSeconds": draw(st.sampled_from((60, 600, 3600))),
+        "jobPollWindowSeconds": draw(st.sampled_from((60, 600, 3600, 3600, 3600))),
         "pollInterval": draw(st.sampled_from(("30s", "1m", "7m"))),
         "retryDelay": draw(st.sampled_from(("0s", "0s", "45s", "20m"))),
     }
@@ -273,12 +273,16 @@ def _lives(draw: st.DrawFn, minute: int) -> Json:
 
 
 @st.composite
-def _config_steps(draw: st.DrawFn, pipelines: list[Json], minutes: int) -> list[Json]:
-    """People who change the configs, remove pipelines and bring them back, and publish calendars; in their order."""
+def _config_steps(draw: st.DrawFn, pipelines: list[Json], busy: list[int], minutes: int) -> list[Json]:
+    """People who change the configs, remove pipelines and bring them back, and publish calendars; in their order.
+
+    Mostly soon after something else happened, when runs wait and jobs run.
+    """
     versions = {one["pipeline"]["id"]: one for one in pipelines}
     names = list(versions)
     steps: list[Json] = []
-    for minute in sorted(draw(st.lists(_moments(minutes), max_size=3))):
+    soon = st.builds(lambda minute, more: minute + more, st.sampled_from(busy), st.sampled_from((0, 1, 2, 7, 20)))
+    for minute in sorted(draw(st.lists(soon | soon | _moments(minutes), max_size=5))):
         at, name = f"+{minute}m", draw(st.sampled_from(names))
         kind = draw(st.sampled_from(("change", "change", "change", "remove", "return", "calendar")))
         if kind == "remove":
@@ -323,7 +327,8 @@ def scenarios(draw: st.DrawFn) -> Json:
     minutes = draw(st.sampled_from((12, 24, 24, 36, 72))) * 60
     steps = [step for name in names for _ in range(draw(st.integers(1, 2))) for step in draw(_good_days(name, minutes))]
     steps += draw(st.lists(_steps(names, minutes), min_size=2, max_size=16))
-    steps += draw(_config_steps(pipelines, minutes))
+    busy = [int(step["at"][1:-1]) for step in steps]
+    steps += draw(_config_steps(pipelines, busy, minutes))
     return {
         "name": "random",
         "start": START.isoformat().replace("+00:00", "Z"),

@@ -20,7 +20,7 @@ from tests.safety.replay import as_text, replay
 from tests.safety.strategies import fault_plans, scenarios
 
 _ASKED: Final = os.environ.get("SAFETY_EXAMPLES")
-_EXAMPLES: Final = int(_ASKED or "80")
+_EXAMPLES: Final = int(_ASKED or "65")
 _ALIKE: Final = _ASKED is None
 _LARGE: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 # Outside the tree: a test run leaves nothing in it.
