@@ -30,7 +30,7 @@ KEPT: Final = timedelta(days=7)
 def observe(control: Control, config: PipelineConfig, sensor: Sensor) -> None:
     """A sensor write of a dry-run pipeline."""
     for schedule in config.all_schedules:
-        _begin(control, config, schedule, sensor)
+        begin(control, config, schedule, sensor)
     for marker in _markers(control, config.id):
         if config.find_schedule(marker.schedule) is not None:
             _look(control, config, marker.key, sensor)
@@ -41,7 +41,7 @@ def _markers(control: Control, pipeline: str) -> list[DryRun]:
     return [records.convert(one.item, DryRun, one.key) for one in found]
 
 
-def _begin(control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor) -> None:
+def begin(control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor) -> None:
     """A matching trigger write begins the observation of a run, unless the calendar withholds it."""
     trigger = schedule.trigger
     if trigger is None or not key_matches(trigger.key, sensor.key):

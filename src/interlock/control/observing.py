@@ -19,11 +19,14 @@ from interlock.model.keys import RunKey, Table
 from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.model.sensor import Sensor
 from interlock.model.times import format_instant
-from interlock.ports.store import Matches, Missing, Require, Update, Write
+from interlock.ports.store import Item, Matches, Missing, Require, Update, Write
 
 
-def observe(control: Control, pipeline: str, key: str, at: datetime) -> None:
-    """Consider the current value of a sensor. `at`: when the write was committed, for writes that do not say."""
+def observe(control: Control, pipeline: str, key: str, at: datetime, written: Item | None = None) -> None:
+    """Consider the current value of a sensor. `at`: when the write was committed, for writes that do not say.
+
+    `written`: what that write said. Another may stand in its place by now; for a period of its own it still counts.
+    """
     sensor = _stamped(control, pipeline, key, at)
     if sensor is None or sensor.expired(control.now()):
         return
@@ -31,6 +34,7 @@ def observe(control: Control, pipeline: str, key: str, at: datetime) -> None:
     if found is None or found.config is None:
         return
     config = found.config
+    _begin_overwritten(control, found, config, sensor, written, at)
     problem = period_of_write(key, sensor.data).problem
     if problem:
         _tell_invalid(control, config, sensor, problem)
@@ -102,6 +106,33 @@ def _triggered(
             return None
     _remember_arrival(control, found, config, schedule, key, sensor.received_at)
     return None
+
+
+def _begin_overwritten(
+    control: Control,
+    found: catalog.Stored,
+    config: PipelineConfig,
+    current: Sensor,
+    written: Item | None,
+    at: datetime,
+) -> None:
+    """A trigger that was overwritten by one of another period before anybody looked at it opens its run all the same.
+
+    Else a writer that is faster than we are would lose runs, and nobody would know. Everything else goes by what the
+    sensor says now.
+    """
+    if written is None or written.get("data") == current.data:
+        return
+    sensor = records.sensor_of(current.key, written)
+    own = period_of_write(sensor.key, sensor.data)
+    if own.problem or own.period is None or own.period == period_of_write(current.key, current.data).period:
+        return
+    sensor = sensor if written.get(records.RECEIVED) is not None else replace(sensor, received_at=at)
+    for schedule in [] if sensor.expired(control.now()) else config.all_schedules:
+        if config.dry_run:
+            dry_run.begin(control, config, schedule, sensor)
+        else:
+            _triggered(control, found, config, schedule, sensor)
 
 
 def _remember_arrival(

@@ -1,7 +1,8 @@
 """stream-router: what a change of the control table or the job log sets in motion.
 
 A change is a hint: every route reads the current item and decides from that, so a redelivered or older change does
-nothing new. Routes commit; they never call a target and never wait.
+nothing new (but see `observing`, of sensors that were overwritten). Routes commit; they never call a target and never
+wait.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +60,7 @@ def sensor_changed(control: Control, change: Change) -> None:
     """A sensor was written: it may open, wake, re-open, drift, be late."""
     if change.item is not None:
         key = change.sk[len(keys.SENSOR) :]
-        observing.observe(control, keys.pipeline_of(change.pk), key, at_of(change))
+        observing.observe(control, keys.pipeline_of(change.pk), key, at_of(change), change.item)
 
 
 def run_changed(control: Control, change: Change) -> None:
