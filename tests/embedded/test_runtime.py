@@ -28,6 +28,7 @@ from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import JobEvent, Run, RunStatus
 from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
+from interlock.ports.store import Put
 
 PATIENCE = 30.0
 DAY = "2026-03-02"
@@ -308,3 +309,18 @@ def test_a_poisonous_record_becomes_a_dead_letter_and_is_redriven(path: Path, mo
         assert letters.redrive() == 1
         controller.until(lambda: controller.status("bad") is RunStatus.COMPLETED)
         assert letters.count() == 0
+
+
+def test_a_sweep_takes_all_that_may_go() -> None:
+    clock = SystemClock()
+    with Database.open(None, clock=clock, inline=True) as database:
+        engine = Engine(database, clock, {}, new_id=lambda: "1")
+        engine.prepare()
+        for start in range(0, 1200, 100):
+            keys = [records.control_key("elsewhere", f"s{number}") for number in range(start, start + 100)]
+            engine.store.commit([Put(key, {"n": 1}) for key in keys])
+        engine.router.pump()
+        engine.sink.pump()
+        database.flush()
+        Runtime(engine).sweep()
+        assert database.read("SELECT count(*) FROM changes") == [(0,)]

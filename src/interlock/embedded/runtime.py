@@ -110,10 +110,15 @@ class Runtime:
                 self._attempt("watchdog", self.engine.watch)
                 next_watch = now + self._watchdog_every
             if now >= next_sweep:
-                self._attempt("sweep", self.engine.store.sweep)
+                self._attempt("sweep", self.sweep)
                 next_sweep = now + _SWEEP_EVERY
             wait = real_seconds(clock, (min(next_watch, next_sweep) - clock.now()).total_seconds())
             self._stopping.wait(min(max(wait, 0.0), 5.0))
+
+    def sweep(self) -> None:
+        """Remove all that may go, a little at a time, so that every other commit has its turn."""
+        while not self._stopping.is_set() and self.engine.store.sweep():
+            pass
 
     def _attempt(self, name: str, work: Callable[[], object]) -> None:
         try:
