@@ -59,6 +59,22 @@ def current(store: Store, pipeline: str) -> PipelineConfig | None:
     return found.config if found else None
 
 
+class InForce(msgspec.Struct, frozen=True):
+    """A valid config as it is stored now: what a new attempt is opened with."""
+
+    config: PipelineConfig
+    version: str
+    document: dict[str, Any]
+
+
+def in_force(store: Store, pipeline: str) -> InForce | None:
+    """The current config with its version, None when there is none or it is invalid."""
+    found = stored(store, pipeline)
+    if found is None or found.config is None:
+        return None
+    return InForce(found.config, found.version, found.document)
+
+
 def version_of(pipeline: PipelineConfig, document: dict[str, Any]) -> Put:
     """The write that keeps a version for the attempts opened with it."""
     return Put(_version_key(pipeline.id, config_version(document)), {"document": document})
@@ -247,6 +263,15 @@ def forget_retired(control: Control, pipeline: str) -> None:
         where = control_key(keys.CONTROLLER, keys.RETIRED + pipeline)
         if control.store.get(where) is not None:
             control.store.commit([Delete(where)])
+
+
+def watched_since(store: Store, pipeline: str) -> datetime | None:
+    """The later of the controller's first start and the pipeline's first application: nothing is missed before."""
+    controller = store.get(control_key(keys.CONTROLLER, keys.CONTROLLER)) or {}
+    started = parse_instant(controller.get("firstStartedAt"))
+    found = stored(store, pipeline)
+    applied = found.first_applied_at if found is not None else None
+    return max((one for one in (started, applied) if one is not None), default=None)
 
 
 def first_started(control: Control) -> datetime:

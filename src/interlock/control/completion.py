@@ -249,11 +249,11 @@ def retry_writes(
     control: Control, config: PipelineConfig, run: Run, verdict: RetryVerdict, failed: Event | None
 ) -> list[Write]:
     """PENDING with attempt + 1, and its rerun record, by the newest valid config; a deleted pipeline keeps its own."""
-    found = catalog.stored(control.store, run.pipeline)
+    current = catalog.in_force(control.store, run.pipeline)
     version, versions = run.config_version, list[Write]()
-    if found is not None and found.config is not None and found.config.find_schedule(run.schedule) is not None:
-        config, version = found.config, found.version
-        versions = opening.version_writes(control, config, found.document)
+    if current is not None and current.config.find_schedule(run.schedule) is not None:
+        config, version = current.config, current.version
+        versions = opening.version_writes(control, config, current.document)
     again = transitions.open_attempt(
         run,
         run.key,

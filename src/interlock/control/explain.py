@@ -7,7 +7,7 @@ from typing import Final
 from interlock.control import catalog, opening, readiness, records, run_views, views
 from interlock.control.catalog import Stored
 from interlock.control.run_views import Attempt, RunDetail
-from interlock.decide import calendars, cron, plan, sensors, sla, why
+from interlock.decide import calendars, cron, plan, sensors, why
 from interlock.decide.watchdog import trigger_deadline
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule, clock_time
@@ -16,7 +16,7 @@ from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.periods import Period, day_period, parse_period
 from interlock.model.run import DryRun, FinalReason, JobEvent, JobRecord, Run, RunStatus, SlaState
-from interlock.model.times import local_time_on, parse_instant, to_local, zone
+from interlock.model.times import local_time_on, to_local, zone
 from interlock.ports.store import Store
 
 _NOTEWORTHY: Final = frozenset(
@@ -83,7 +83,7 @@ def _current_period(store: Store, config: PipelineConfig, schedule: Schedule, no
 
 def _due_period(store: Store, config: PipelineConfig, schedule: Schedule, now: datetime) -> Period | None:
     """The latest period that should have a run by now."""
-    since = watched_since(store, config.id) or now
+    since = catalog.watched_since(store, config.id) or now
     if schedule.cron is not None:
         return _due_tick(schedule, catalog.calendars(store), since, now)
     tz = zone(schedule.timezone)
@@ -134,15 +134,6 @@ def _due_at(store: Store, config: PipelineConfig, schedule: Schedule, day: date)
     return min((one for one in instants if one is not None), default=None)
 
 
-def watched_since(store: Store, pipeline: str) -> datetime | None:
-    """The later of the controller's first start and the pipeline's first application: nothing is missed before."""
-    controller = store.get(records.control_key(keys.CONTROLLER, keys.CONTROLLER)) or {}
-    started = parse_instant(controller.get("firstStartedAt"))
-    found = catalog.stored(store, pipeline)
-    applied = found.first_applied_at if found is not None else None
-    return max((one for one in (started, applied) if one is not None), default=None)
-
-
 # ------------------------------------------------------------------------------------------------------- the facts
 
 
@@ -157,7 +148,8 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
     rules, rules_at = _rules(store, config, key, run, detail, now)
     state = records.get_sla(store, key)
     if state is None and run is None and (schedule.cron is None or tick_at is not None):
-        state = None if sla.is_past(key.period, now) else _planned_sla(config, schedule, key, found.version, tick_at)
+        told = opening.sla_was_told(store, key, 1, now)
+        state = None if told else _planned_sla(config, schedule, key, found.version, tick_at)
     upcoming = plan.next_start(schedule, named, now)
     return why.Facts(
         config=config,
@@ -172,7 +164,7 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
         awaited_upstreams=_awaited(store, config, schedule, key) if run is None else (),
         sla=state,
         tick_at=tick_at,
-        watched_since=watched_since(store, key.pipeline),
+        watched_since=catalog.watched_since(store, key.pipeline),
         next_start=(upcoming[0], str(upcoming[1])) if upcoming is not None else None,
         told=tuple(_told(detail)) if detail is not None else (),
         dry=records.get(store, records.run_record(key, keys.DRY_RUN), DryRun),

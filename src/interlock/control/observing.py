@@ -30,11 +30,11 @@ def observe(control: Control, pipeline: str, key: str, at: datetime, written: It
     sensor = _stamped(control, pipeline, key, at)
     if sensor is None or sensor.expired(control.now()):
         return
-    found = catalog.stored(control.store, pipeline)
-    if found is None or found.config is None:
+    current = catalog.in_force(control.store, pipeline)
+    if current is None:
         return
-    config = found.config
-    _begin_overwritten(control, found, config, sensor, written, at)
+    config = current.config
+    _begin_overwritten(control, current, sensor, written, at)
     problem = period_of_write(key, sensor.data).problem
     if problem:
         _tell_invalid(control, config, sensor, problem)
@@ -45,10 +45,10 @@ def observe(control: Control, pipeline: str, key: str, at: datetime, written: It
     opened: list[RunKey | None] = []
     for schedule in config.all_schedules:
         if not problem:
-            opened.append(_triggered(control, found, config, schedule, sensor))
+            opened.append(_triggered(control, current, schedule, sensor))
         after_run.observe(control, config, schedule, sensor)
     _wake_readers(control, pipeline, key, opened)
-    _reopen_exhausted(control, config, key)
+    _reopen_exhausted(control, current, key)
 
 
 def _stamped(control: Control, pipeline: str, key: str, at: datetime) -> Sensor | None:
@@ -79,18 +79,16 @@ def _tell_invalid(control: Control, config: PipelineConfig, sensor: Sensor, prob
 # ------------------------------------------------------------------------------------------------------ trigger
 
 
-def _triggered(
-    control: Control, found: catalog.Stored, config: PipelineConfig, schedule: Schedule, sensor: Sensor
-) -> RunKey | None:
+def _triggered(control: Control, current: catalog.InForce, schedule: Schedule, sensor: Sensor) -> RunKey | None:
     """Open the run that a trigger write is for; its slot, when this opened it."""
     trigger = schedule.trigger
     if trigger is None or not key_matches(trigger.key, sensor.key):
         return None
     period = run_period(schedule, sensor)
     if isinstance(period, str):
-        _tell_invalid(control, config, sensor, period)
+        _tell_invalid(control, current.config, sensor, period)
         return None
-    key = RunKey(config.id, schedule.schedule_id, str(period))
+    key = RunKey(current.config.id, schedule.schedule_id, str(period))
     result = trigger_match(trigger, sensor, control.now())
     if result.passed:
         start = opening.Start(
@@ -99,51 +97,42 @@ def _triggered(
             day=period.day,
             first_arrival=sensor.received_at,
         )
-        outcome = opening.open_first_with(control, found, start)
+        outcome = opening.open_first_with(control, current, start)
         if outcome is opening.Opened.OPENED:
             return key
         if outcome is opening.Opened.EXCLUDED:
             return None
-    _remember_arrival(control, found, config, schedule, key, sensor.received_at)
+    _remember_arrival(control, current, schedule, key, sensor.received_at)
     return None
 
 
 def _begin_overwritten(
-    control: Control,
-    found: catalog.Stored,
-    config: PipelineConfig,
-    current: Sensor,
-    written: Item | None,
-    at: datetime,
+    control: Control, current: catalog.InForce, now_there: Sensor, written: Item | None, at: datetime
 ) -> None:
     """A trigger that was overwritten by one of another period before anybody looked at it opens its run all the same.
 
     Else a writer that is faster than we are would lose runs, and nobody would know. Everything else goes by what the
     sensor says now.
     """
-    if written is None or written.get("data") == current.data:
+    if written is None or written.get("data") == now_there.data:
         return
-    sensor = records.sensor_of(current.key, written)
+    sensor = records.sensor_of(now_there.key, written)
     own = period_of_write(sensor.key, sensor.data)
-    if own.problem or own.period is None or own.period == period_of_write(current.key, current.data).period:
+    if own.problem or own.period is None or own.period == period_of_write(now_there.key, now_there.data).period:
         return
     sensor = sensor if written.get(records.RECEIVED) is not None else replace(sensor, received_at=at)
-    for schedule in [] if sensor.expired(control.now()) else config.all_schedules:
-        if config.dry_run:
-            dry_run.begin(control, config, schedule, sensor)
+    for schedule in [] if sensor.expired(control.now()) else current.config.all_schedules:
+        if current.config.dry_run:
+            dry_run.begin(control, current.config, schedule, sensor)
         else:
-            _triggered(control, found, config, schedule, sensor)
+            _triggered(control, current, schedule, sensor)
 
 
 def _remember_arrival(
-    control: Control,
-    found: catalog.Stored,
-    config: PipelineConfig,
-    schedule: Schedule,
-    key: RunKey,
-    arrived: datetime,
+    control: Control, current: catalog.InForce, schedule: Schedule, key: RunKey, arrived: datetime
 ) -> None:
     """The first write of the trigger sensor for a run starts the clock of maxDuration, even if it does not open it."""
+    config = current.config
     if config.sla is None or config.sla.max_duration is None:
         return
     if calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), key.period.day) is not None:
@@ -154,12 +143,13 @@ def _remember_arrival(
         run = records.get_run(control.store, key)
         if run is not None and (run.first_completed_at is not None or run.sla_closed):
             return None, []
-        if before is None and opening.sla_was_told(control, key, run.attempt if run is not None else 1):
+        attempt = run.attempt if run is not None else 1
+        if before is None and opening.sla_was_told(control.store, key, attempt, control.now()):
             return None, []
         if before is not None and (before.first_arrival is not None or before.outcome is not None):
             return None, []
         tick_at = run.tick_at if run is not None else None
-        state = opening.sla_state(config, schedule, key, found.version, arrived, before, tick_at=tick_at)
+        state = opening.sla_state(config, schedule, key, current.version, arrived, before, tick_at=tick_at)
         # A run that completes meanwhile closes the SLA state it knows of: it must know of this one, or be seen here.
         same = Missing() if run is None else Matches({"version": run.version})
         return None, [records.put_sla(state, before), Require(records.run_record(key, keys.RUN), same)]
@@ -182,21 +172,22 @@ def _wake_readers(control: Control, pipeline: str, sensor_key: str, opened: Sequ
             waking.wake(control, key)
 
 
-def _reopen_exhausted(control: Control, config: PipelineConfig, sensor_key: str) -> None:
+def _reopen_exhausted(control: Control, current: catalog.InForce, sensor_key: str) -> None:
     """Runs whose window closed, and whose rules this write may have made pass."""
+    config = current.config
     if not readiness.reads(config, sensor_key):
         return
     pk = keys.pipeline_pk(config.id)
     for found in control.store.query(Table.CONTROL, pk, keys.EXHAUSTED):
         key = keys.run_of(pk, found.key.sk, keys.EXHAUSTED)
         if config.find_schedule(key.schedule) is not None:
-            _reopen(control, config, key, sensor_key)
+            _reopen(control, current, key, sensor_key)
 
 
-def _reopen(control: Control, config: PipelineConfig, key: RunKey, sensor_key: str) -> None:
+def _reopen(control: Control, current: catalog.InForce, key: RunKey, sensor_key: str) -> None:
+    config = current.config
     schedule = config.schedule_of(key.schedule)
-    found = catalog.stored(control.store, config.id)
-    if found is None or not readiness.readiness(control.store, config, key, control.now()).passed:
+    if not readiness.readiness(control.store, config, key, control.now()).passed:
         return
     reason = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), key.period.day)
     if reason is not None:
@@ -212,12 +203,12 @@ def _reopen(control: Control, config: PipelineConfig, key: RunKey, sensor_key: s
             key,
             Source.REOPEN,
             control.now(),
-            config_version=found.version,
+            config_version=current.version,
             lease_until=opening.lease_until(control, config, schedule),
             opened_by=f"re-opened: sensor {sensor_key} made the rules pass",
         )
         writes = opening.opening_writes(control, config, again, run)
-        return None, [*writes, *opening.version_writes(control, config, found.document)]
+        return None, [*writes, *opening.version_writes(control, config, current.document)]
 
     records.settle_commit(control, decide)
 

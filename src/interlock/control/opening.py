@@ -20,7 +20,7 @@ from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import Run, SlaState, Source
 from interlock.ports.executions import StartResult
-from interlock.ports.store import Delete, Write
+from interlock.ports.store import Delete, Store, Write
 
 
 class Opened(StrEnum):
@@ -48,15 +48,13 @@ def open_first(control: Control, start: Start, told: Event | None = None) -> Ope
 
     `told`: what else there is to tell if it opens, in the same commit.
     """
-    found = catalog.stored(control.store, start.key.pipeline)
-    return Opened.NO_CONFIG if found is None else open_first_with(control, found, start, told)
+    current = catalog.in_force(control.store, start.key.pipeline)
+    return Opened.NO_CONFIG if current is None else open_first_with(control, current, start, told)
 
 
-def open_first_with(control: Control, found: catalog.Stored, start: Start, told: Event | None = None) -> Opened:
+def open_first_with(control: Control, current: catalog.InForce, start: Start, told: Event | None = None) -> Opened:
     """As `open_first`, by a config that was read just now."""
-    if found.config is None:
-        return Opened.NO_CONFIG
-    config = found.config
+    config = current.config
     if config.dry_run:
         return Opened.DRY_RUN
     schedule = config.schedule_of(start.key.schedule)
@@ -73,14 +71,14 @@ def open_first_with(control: Control, found: catalog.Stored, start: Start, told:
             start.key,
             Source.FIRST,
             control.now(),
-            config_version=found.version,
+            config_version=current.version,
             lease_until=lease_until(control, config, schedule),
             opened_by=start.opened_by,
             tick_at=start.tick_at,
         )
         writes = opening_writes(control, config, run, None, first_arrival=start.first_arrival)
         also = [] if told is None else records.put_events(told)
-        return Opened.OPENED, [*writes, *version_writes(control, config, found.document), *also]
+        return Opened.OPENED, [*writes, *version_writes(control, config, current.document), *also]
 
     return records.settle_commit(control, decide)
 
@@ -129,7 +127,7 @@ def sla_writes(control: Control, config: PipelineConfig, run: Run, first_arrival
         return []
     before = records.get_sla(control.store, run.key)
     arrival = (before.first_arrival if before else None) or first_arrival
-    if before is None and sla_was_told(control, run.key, run.attempt):
+    if before is None and sla_was_told(control.store, run.key, run.attempt, control.now()):
         return []
     if before is not None and (before.outcome is not None or before.first_arrival == arrival):
         return []
@@ -138,21 +136,16 @@ def sla_writes(control: Control, config: PipelineConfig, run: Run, first_arrival
     return [records.put_sla(state, before)]
 
 
-def sla_was_told(control: Control, key: RunKey, attempt: int) -> bool:
+def sla_was_told(store: Store, key: RunKey, attempt: int, now: datetime) -> bool:
     """There is no SLA record: because it has gone since, its alerts given?
 
     An earlier attempt had one, or the watchdog armed one for the period, if anybody watched it then. A period from
-    before the pipeline's time was told of by nobody: its back-fill has an SLA like any run.
+    before that time was told of by nobody: its back-fill has an SLA like any run.
     """
-    if not sla.is_past(key.period, control.now()):
+    if not sla.is_past(key.period, now):
         return False
-    found = catalog.stored(control.store, key.pipeline)
-    return (
-        attempt > 1
-        or found is None
-        or found.first_applied_at is None
-        or found.first_applied_at <= sla.ended(key.period)
-    )
+    since = catalog.watched_since(store, key.pipeline)
+    return attempt > 1 or since is None or since <= sla.ended(key.period)
 
 
 def sla_state(

@@ -6,13 +6,13 @@ from typing import Final
 import structlog
 
 from interlock.control import catalog, opening, readiness, records, starting
-from interlock.control.catalog import Stored
+from interlock.control.catalog import InForce
 from interlock.control.context import Control
 from interlock.decide import calendars, transitions
 from interlock.decide.reruns import RerunVerdict, decide_rerun
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
-from interlock.model.errors import InvalidValueError, UnknownPipelineError
+from interlock.model.errors import UnknownPipelineError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
 from interlock.model.periods import parse_period
@@ -65,15 +65,15 @@ def process(control: Control, where: Key) -> None:
         if item is None or item.get("decision") is not None:
             return None, []
         asked = records.convert(item, RerunRequest, where)
-        found = catalog.stored(control.store, asked.pipeline)
-        if found is None or found.config is None or found.config.find_schedule(asked.schedule) is None:
+        current = catalog.in_force(control.store, asked.pipeline)
+        if current is None or current.config.find_schedule(asked.schedule) is None:
             verdict = RerunVerdict(False, f"there is no valid pipeline {asked.pipeline} with schedule {asked.schedule}")
             return None, _refused(control, where, asked, None, verdict)
         run = records.get_run(control.store, asked.key)
-        verdict = _verdict(control, found.config, asked, run, asked_target)
+        verdict = _verdict(control, current.config, asked, run, asked_target)
         if not verdict.accepted:
             return None, _refused(control, where, asked, run, verdict)
-        return None, _accepted(control, where, asked, run, found, verdict)
+        return None, _accepted(control, where, asked, run, current, verdict)
 
     records.settle_commit(control, decide)
 
@@ -155,18 +155,16 @@ class _JobQuestion:
 
 
 def _accepted(
-    control: Control, where: Key, asked: RerunRequest, run: Run | None, found: Stored, verdict: RerunVerdict
+    control: Control, where: Key, asked: RerunRequest, run: Run | None, current: InForce, verdict: RerunVerdict
 ) -> list[Write]:
-    if found.config is None:
-        raise InvalidValueError(f"{asked.pipeline} has no valid config")
-    config, now = found.config, control.now()
+    config, now = current.config, control.now()
     schedule = config.schedule_of(asked.schedule)
     again = transitions.open_attempt(
         run,
         asked.key,
         asked.source,
         now,
-        config_version=found.version,
+        config_version=current.version,
         lease_until=opening.lease_until(control, config, schedule),
         opened_by=f"{asked.source} rerun: {asked.reason or verdict.reason}",
         requested_by=asked.requested_by,
@@ -184,7 +182,7 @@ def _accepted(
     return [
         records.put_event(told),
         *opening.opening_writes(control, config, again, run),
-        *opening.version_writes(control, config, found.document),
+        *opening.version_writes(control, config, current.document),
         records.put_rerun(again, asked.reason or verdict.reason),
         Delete(records.run_record(asked.key, keys.BASELINE)),
         Delete(records.run_record(asked.key, keys.AWAITED)),

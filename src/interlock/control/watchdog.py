@@ -343,8 +343,8 @@ def trigger_deadlines(control: Control, watched: Watched) -> None:
 
 def _expire(control: Control, watched: Watched, schedule: Schedule, finding: Finding) -> None:
     key = RunKey(watched.config.id, schedule.schedule_id, str(finding.period))
-    found = catalog.stored(control.store, watched.config.id)
-    if found is None or found.config is None:
+    current = catalog.in_force(control.store, watched.config.id)
+    if current is None:
         return
     now = control.now()
     ended = Run(
@@ -355,7 +355,7 @@ def _expire(control: Control, watched: Watched, schedule: Schedule, finding: Fin
         version=1,
         attempt=1,
         source=Source.FIRST,
-        config_version=found.version,
+        config_version=current.version,
         opened_at=now,
         first_opened_at=now,
         updated_at=now,
@@ -366,7 +366,7 @@ def _expire(control: Control, watched: Watched, schedule: Schedule, finding: Fin
     )
     told = records.event(finding.event, key, now, f"{key.pipeline}: {finding.message}", **finding.detail)
     writes: list[Write] = [records.put_run(ended, None), records.put_event(told)]
-    control.store.commit([*writes, *opening.version_writes(control, found.config, found.document)])
+    control.store.commit([*writes, *opening.version_writes(control, current.config, current.document)])
 
 
 def missing_post_run(control: Control, watched: Watched) -> None:
