@@ -31,7 +31,7 @@ def test_a_job_that_this_controller_can_not_start_is_warned_of(api: httpx.Client
     applied = api.put(f"{V1}/pipelines/unstartable", json=pipeline("unstartable", sla={"maxDuration": "1h"}, job=job))
     assert applied.status_code == 201
     (warning,) = applied.json()["warnings"]
-    assert warning.startswith("job.type: jobs of type glue can not be started by this installation yet")
+    assert warning.startswith("job.type: jobs of type glue cannot be started by this installation yet")
     assert api.delete(f"{V1}/pipelines/unstartable").is_success
 
 

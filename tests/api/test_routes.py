@@ -1,4 +1,4 @@
-"""Sensors, runs and operation over HTTP: what each route answers, and which problem document when it can not."""
+"""Sensors, runs and operation over HTTP: what each route answers, and which problem document when it cannot."""
 
 import math
 from collections.abc import Callable
@@ -285,7 +285,7 @@ def test_the_watchdog_runs_on_request(api: httpx.Client) -> None:
 
 def test_dead_letters_are_listed_and_redriven(api: httpx.Client, service: Service, apply: Apply) -> None:
     apply("poisoned")
-    # A run record that is none: the stream-router can not read it, and says so for good.
+    # A run record that is none: the stream-router cannot read it, and says so for good.
     key = records.control_key("PIPELINE#poisoned", "TRIGGER#stream#2026-01-01")
     service.engine.store.commit([Put(key, {"odd": True})])
     letters = until(lambda: api.get(f"{V1}/dlq").json()["items"], "the dead letter")

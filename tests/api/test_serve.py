@@ -114,7 +114,7 @@ def test_a_port_that_is_taken_is_an_error_and_leaves_no_store(tmp_path: Path) ->
         port = server.url.rpartition(":")[2]
         refused = interlock(second, "serve", "--port", port)
         assert refused.returncode == 1
-        assert "can not listen" in refused.stderr
+        assert "cannot listen" in refused.stderr
         assert list(second.iterdir()) == []
 
 

@@ -105,7 +105,7 @@ def test_a_job_that_can_not_be_started_yet_is_warned_of(
     assert outcome.code == 0
     (warning,) = json.loads(outcome.out)["warnings"]
     assert (warning["file"], warning["path"]) == ("pipelines/gold.yaml", "job.type")
-    assert warning["message"].startswith("jobs of type airflow can not be started by this installation yet")
+    assert warning["message"].startswith("jobs of type airflow cannot be started by this installation yet")
     place = f"pipelines/gold.yaml:{warning['line']} job.type: warning: {warning['message']}"
     outcome = run(capsys, command, ".")
     assert outcome.code == 0

@@ -107,7 +107,7 @@ def test_what_can_not_be_started_or_run_yet_is_warned_of(capsys: pytest.CaptureF
     outcome = run(capsys, "validate", str(EXAMPLES))
     assert outcome.code == 0
     *warnings, summary = (line.removeprefix(f"{EXAMPLES}/") for line in outcome.out.splitlines())
-    glue = "jobs of type glue can not be started by this installation yet: it starts command, external, http"
+    glue = "jobs of type glue cannot be started by this installation yet: it starts command, external, http"
     assert f"pipelines/gold-revenue.yaml:18 job.type: warning: {glue}" in warnings
     # Where the type stands in an archetype, the archetype's line is named.
     assert f"archetypes/hourly-etl.yaml:6 job.type: warning: {glue}" in warnings

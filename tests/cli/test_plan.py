@@ -127,7 +127,7 @@ def test_the_first_that_says_something_decides(project: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("store = 5\n", "store is 5"), ("store =\n", "can not be read"), ("\xff", "can not be read")]
+    ("text", "words"), [("store = 5\n", "store is 5"), ("store =\n", "cannot be read"), ("\xff", "cannot be read")]
 )
 def test_a_broken_settings_file_is_told(
     capsys: pytest.CaptureFixture[str], project: Path, text: str, words: str

@@ -131,7 +131,7 @@ def test_who_may_only_write_is_told_that_it_was_written(
         outcome = stage.run("sensor", "set", "guarded", "rows", "count=50")
     assert outcome.code == 0
     assert "stored guarded/rows" in outcome.out
-    assert "what followed can not be seen" in outcome.out
+    assert "what followed cannot be seen" in outcome.out
     assert token not in outcome.out + outcome.err
 
 

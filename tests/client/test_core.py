@@ -66,7 +66,7 @@ def test_a_name_that_would_be_another_address_is_refused_here(name: str) -> None
 
 
 def test_what_is_no_json_is_refused_here() -> None:
-    with pytest.raises(ClientError, match="can not be sent as JSON"):
+    with pytest.raises(ClientError, match="cannot be sent as JSON"):
         requests.put_sensor("gold", "rows", {"x": object()}, None)
 
 

@@ -99,7 +99,7 @@ def test_scalars_mean_what_they_look_like(text: str, value: object) -> None:
         ("a: !!int x\n", ["a.yaml:1 a: 'x' is not what its tag !!int says: correct one of them"]),
         ("a: !!int true\n", ["a.yaml:1 a: 'true' is not what its tag !!int says: correct one of them"]),
         ("a:\n  <<: 5\n", ["a.yaml:2 a.<<: merges a mapping, or a list of them"]),
-        ("? [a]\n: b\n", ["a.yaml:1: a list or mapping can not be a key: use plain text"]),
+        ("? [a]\n: b\n", ["a.yaml:1: a list or mapping cannot be a key: use plain text"]),
         ("a: b\0c", ["a.yaml:1: contains a NUL character: this is not a text file"]),
         (b"a: 1\nb: \xff\n", ["a.yaml:2: not UTF-8: byte 0xff at offset 8; save the file as UTF-8"]),
         ("a: 1\nb: x".encode("utf-16"), ["a.yaml:1: not UTF-8: byte 0xff at offset 0; save the file as UTF-8"]),
@@ -145,7 +145,7 @@ def test_an_alias_bomb_is_refused_before_it_goes_off() -> None:
 def test_depth_is_bounded_without_using_the_stack(opening: str) -> None:
     (complaint,) = complaints("key:\n  " + opening * 100_000)
     assert complaint.startswith("a.yaml:2")
-    assert "nested deeper than 64 levels" in complaint or "can not be a key" in complaint
+    assert "nested deeper than 64 levels" in complaint or "cannot be a key" in complaint
 
 
 def test_a_huge_file_is_refused() -> None:

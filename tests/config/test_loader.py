@@ -190,7 +190,7 @@ def test_errors_of_an_archetype_are_shown_there_once(load: Load) -> None:
         "archetypes/base.yaml:3 job.maxRetries: 11 is not in 0..10",
         "archetypes/nested.yaml:1 archetype: an archetype has no archetype of its own: copy what it needs",
         "pipelines/q.yaml:4 job.maxCodeRetries: 9 is not in 0..3",
-        'pipelines/r.yaml:5 archetype: the archetype "broken" can not be read: see its own errors',
+        'pipelines/r.yaml:5 archetype: the archetype "broken" cannot be read: see its own errors',
         'pipelines/s.yaml:5 archetype: there is no archetype "bsae" in archetypes/; did you mean base?',
         "pipelines/t.yaml:5 archetype: 5 is a number, not text; quote it",
     ]

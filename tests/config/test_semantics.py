@@ -159,7 +159,7 @@ def test_the_base_of_these_tests_is_clean() -> None:
         (job("command"), "job.config.command", "jobs of type command need command"),
         (job("command", command=[]), "job.config.command", "is missing"),
         (job("command", command=["run", 5]), "job.config.command", "quote numbers"),
-        (job("command", command="echo 'x"), "job.config.command", "can not be split into words"),
+        (job("command", command="echo 'x"), "job.config.command", "cannot be split into words"),
         (job("command", command="# x"), "job.config.command", None),
         (job("command", command=" "), "job.config.command", "names no program"),
         (job("command", command={"a": 1}), "job.config.command", "neither a list of texts"),
@@ -293,7 +293,7 @@ def test_warnings_are_few_and_true(document: dict[str, Any], warnings: list[str]
 GLUE = {"type": "glue", "config": {"jobName": "etl"}}
 FILE = {"key": "landed", "type": "file", "config": {"path": "in.csv"}}
 HTTP = {"key": "rows", "type": "http", "config": {"url": "https://example.com/"}}
-NOT_STARTED = "job.type: jobs of type glue can not be started by this installation yet: it starts command, external"
+NOT_STARTED = "job.type: jobs of type glue cannot be started by this installation yet: it starts command, external"
 NOT_RUN = "probes: probes are not run by this installation yet: somebody else has to write"
 
 

@@ -54,7 +54,7 @@ def test_a_document_without_end_is_refused() -> None:
         deep = [deep]
     found = read_stored({**DOCUMENT, "schedule": deep}, CALENDARS)
     assert isinstance(found, tuple)
-    with pytest.raises(InvalidValueError, match="can not be written as JSON"):
+    with pytest.raises(InvalidValueError, match="cannot be written as JSON"):
         config_version({"a": deep})
 
 

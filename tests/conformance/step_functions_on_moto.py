@@ -142,7 +142,7 @@ def _answered(answer: Answer, clock: MotoClock) -> Callable[..., Any]:
     def wait(endpoint: Any, timeout: float | None = None) -> Any:
         after, success = answer(), CallbackOutcomeSuccess(endpoint.callback_id, "{}")
         if after is None or (timeout is not None and after >= timeout):
-            assert timeout is not None, "a token that is never answered and has no time-out would wait for ever"
+            assert timeout is not None, "a token that is never answered and has no time-out would wait forever"
             in_time = clock.sleep(timeout)
             # When the whole execution is over, how the task ends must not matter; moto lets an error overrule it.
             return None if in_time else success

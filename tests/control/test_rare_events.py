@@ -109,7 +109,7 @@ class Installation:
             pass
 
     def make_unreadable(self, sensor: str, monkeypatch: pytest.MonkeyPatch) -> None:
-        """From now on the store can not read this sensor."""
+        """From now on the store cannot read this sensor."""
         read = self.engine.store.get_many
 
         def unreadable(wanted: Sequence[Key]) -> list[Item | None]:

@@ -208,7 +208,7 @@ def test_a_date_that_never_ran_is_accepted_even_without_a_budget_for_reruns() ->
 
 @pytest.mark.parametrize("source", sorted(set(Source) - set(REQUESTABLE)))
 def test_what_nobody_can_request(source: Source) -> None:
-    with pytest.raises(InvalidValueError, match=r"can not be requested by .*it is one of data-drift, late-data"):
+    with pytest.raises(InvalidValueError, match=r"cannot be requested by .*it is one of data-drift, late-data"):
         decide(a_request(source), a_run(), [])
 
 

@@ -1,4 +1,4 @@
-"""Templates are filled in everywhere, or it is said where one can not be."""
+"""Templates are filled in everywhere, or it is said where one cannot be."""
 
 from typing import Any
 

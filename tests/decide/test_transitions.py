@@ -82,7 +82,7 @@ def test_every_pair_of_statuses_is_as_the_table_says(before: RunStatus, after: R
         assert stepped.updated_at == LATER
         assert stepped.final_reason == reason
     else:
-        with pytest.raises(IllegalTransitionError, match=rf"{KEY} attempt 1 can not go from {before} to {after}"):
+        with pytest.raises(IllegalTransitionError, match=rf"{KEY} attempt 1 cannot go from {before} to {after}"):
             step(run, after, now=LATER, final_reason=reason)
 
 
@@ -119,12 +119,12 @@ def test_one_commit_takes_several_edges_and_one_version(
 
 
 def test_an_illegal_edge_inside_a_path_is_named() -> None:
-    with pytest.raises(IllegalTransitionError, match="can not go from FAILED to COMPLETED"):
+    with pytest.raises(IllegalTransitionError, match="cannot go from FAILED to COMPLETED"):
         step(a_run(RUNNING), FAILED, COMPLETED, now=LATER)
 
 
 def test_a_path_can_not_pass_through_a_final_status_to_a_late_success() -> None:
-    with pytest.raises(IllegalTransitionError, match="can not go from FAILED_FINAL to COMPLETED"):
+    with pytest.raises(IllegalTransitionError, match="cannot go from FAILED_FINAL to COMPLETED"):
         step(a_run(RUNNING), POLLED_OUT, FINAL, COMPLETED, now=LATER)
 
 
@@ -156,7 +156,7 @@ def test_a_final_failure_without_a_reason_is_refused() -> None:
 
 
 def test_only_a_final_failure_has_a_reason() -> None:
-    with pytest.raises(IllegalTransitionError, match="can not be TRIGGERING because of stale"):
+    with pytest.raises(IllegalTransitionError, match="cannot be TRIGGERING because of stale"):
         step(a_run(), TRIGGERING, now=LATER, final_reason=FinalReason.STALE)
 
 
@@ -239,7 +239,7 @@ def test_what_may_open_a_run_that_never_was(source: Source) -> None:
     if source in REQUESTS | {"first"}:
         assert open_attempt(None, KEY, source, NOW, **OPENING).source is source
     else:
-        with pytest.raises(IllegalTransitionError, match=f"{source} can not open its first"):
+        with pytest.raises(IllegalTransitionError, match=f"{source} cannot open its first"):
             open_attempt(None, KEY, source, NOW, **OPENING)
 
 

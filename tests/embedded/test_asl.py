@@ -248,4 +248,4 @@ def test_fail_ends_with_its_error(state: Mapping[str, Json], error: str | None, 
 def test_a_loop_without_a_task_or_a_wait_ends() -> None:
     execution = begin(machine(A={"Type": "Pass", "Next": "B"}, B={"Type": "Pass", "Next": "A"})).execution
     assert (execution.status, execution.error) == (Status.FAILED, "States.Runtime")
-    assert "for ever" in (execution.cause or "")
+    assert "forever" in (execution.cause or "")

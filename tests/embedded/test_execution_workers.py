@@ -14,7 +14,7 @@ from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
 from interlock.embedded.execution_workers import ExecutionWorkers
 from interlock.embedded.executions import SqliteExecutions
-from interlock.embedded.fibers import Outside
+from interlock.embedded.fibers import TargetThreads
 from interlock.embedded.store import SqliteStore
 from interlock.model.errors import InvalidValueError, StoreError
 from interlock.ports.store import Put
@@ -64,7 +64,7 @@ def running(
 
 
 def test_executions_run_at_once_and_none_is_run_twice_at_a_time(tmp_path: Path) -> None:
-    ends, lock, both, outside = Ends(), threading.Lock(), threading.Barrier(2), Outside()
+    ends, lock, both, threads = Ends(), threading.Lock(), threading.Barrier(2), TargetThreads()
     running_now: list[str] = []
 
     def work(payload: dict[str, Any]) -> None:
@@ -74,7 +74,7 @@ def test_executions_run_at_once_and_none_is_run_twice_at_a_time(tmp_path: Path) 
             running_now.append(name)
         if name in ("e0", "e1"):
             # Neither goes on before the other is there: they run at the same time.
-            outside.call(lambda: both.wait(PATIENCE))
+            threads.call(lambda: both.wait(PATIENCE))
         with lock:
             running_now.remove(name)
 
@@ -114,13 +114,13 @@ def test_a_wait_ends_by_itself(tmp_path: Path) -> None:
 
 
 def test_what_was_open_when_the_process_ended_goes_on_in_the_next(tmp_path: Path) -> None:
-    ends, called, outside = Ends(), threading.Event(), Outside()
+    ends, called, threads = Ends(), threading.Event(), TargetThreads()
 
     def until_stopped(_: dict[str, Any]) -> None:
         called.set()
         # The dispatcher is the first to go when the workers are stopped.
         (dispatcher,) = (thread for thread in threading.enumerate() if thread.name == "interlock-executions")
-        outside.call(lambda: dispatcher.join(PATIENCE))
+        threads.call(lambda: dispatcher.join(PATIENCE))
 
     with running(tmp_path / "x.db", ONE_TASK, until_stopped, ends, workers=1) as (executions, _, _):
         executions.start("first", {})

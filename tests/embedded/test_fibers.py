@@ -13,7 +13,7 @@ from greenlet import getcurrent
 
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
-from interlock.embedded.fibers import Outside, wait_for
+from interlock.embedded.fibers import TargetThreads, wait_for
 from interlock.model.errors import InterlockError, StoreError
 
 PATIENCE = 20.0
@@ -49,10 +49,10 @@ def test_a_fiber_reads_its_own_write_after_it_was_parked(database: Database) -> 
 
 
 def test_a_target_that_hangs_holds_up_neither_fibers_nor_threads(database: Database) -> None:
-    outside, hang, done = Outside(), threading.Event(), threading.Event()
+    threads, hang, done = TargetThreads(), threading.Event(), threading.Event()
 
     def slow() -> None:
-        outside.call(lambda: hang.wait(PATIENCE))
+        threads.call(lambda: hang.wait(PATIENCE))
         _note(database, "slow")
         done.set()
 
@@ -93,14 +93,14 @@ def test_what_a_work_raises_reaches_its_fiber_and_nobody_else(database: Database
 
 
 def test_an_error_of_a_target_is_raised_in_its_fiber(database: Database) -> None:
-    outside, caught, done = Outside(), [], threading.Event()
+    threads, caught, done = TargetThreads(), [], threading.Event()
 
     def refuse() -> None:
         raise ConnectionError("refused")
 
     def work() -> None:
         try:
-            outside.call(refuse)
+            threads.call(refuse)
         except ConnectionError as error:
             caught.append(str(error))
         done.set()
@@ -111,7 +111,7 @@ def test_an_error_of_a_target_is_raised_in_its_fiber(database: Database) -> None
 
 
 def test_more_calls_than_threads_wait_for_their_turn(database: Database) -> None:
-    outside, left, done = Outside(most=2), threading.Semaphore(0), threading.Event()
+    threads, left, done = TargetThreads(most=2), threading.Semaphore(0), threading.Event()
     most, lock, running = [0], threading.Lock(), [0]
 
     def target() -> None:
@@ -122,7 +122,7 @@ def test_more_calls_than_threads_wait_for_their_turn(database: Database) -> None
             running[0] -= 1
 
     def work() -> None:
-        outside.call(target)
+        threads.call(target)
         left.release()
 
     for _ in range(20):
@@ -138,10 +138,10 @@ def test_many_fibers_commit_in_few_groups(database: Database) -> None:
     database.on_commit(lambda: groups.append(1))
     left = threading.Semaphore(0)
     hold = threading.Event()
-    outside = Outside()
+    threads = TargetThreads()
 
     def work(number: int) -> None:
-        outside.call(lambda: hold.wait(PATIENCE))
+        threads.call(lambda: hold.wait(PATIENCE))
         sql = "INSERT INTO changes (tbl, pk, sk, at, item) VALUES ('events', 'p', ?, 0, '{}')"
         database.write(lambda connection: connection.execute(sql, (str(number),)).rowcount)
         left.release()
@@ -160,12 +160,12 @@ def test_without_a_writer_thread_there_are_no_fibers() -> None:
 
 
 def test_a_closed_store_lets_a_parked_fiber_go(tmp_path: Path) -> None:
-    outside, hang, begun = Outside(), threading.Event(), threading.Event()
+    threads, hang, begun = TargetThreads(), threading.Event(), threading.Event()
     database = Database.open(tmp_path / "x.db", clock=SystemClock())
 
     def work() -> None:
         begun.set()
-        outside.call(lambda: hang.wait(PATIENCE))
+        threads.call(lambda: hang.wait(PATIENCE))
 
     database.spawn(work)
     assert begun.wait(PATIENCE)
@@ -199,10 +199,10 @@ def test_a_fiber_sees_what_another_process_wrote_before_it_began(database: Datab
 
     def keep_the_snapshot() -> None:
         look()
-        outside.call(lambda: None)
+        threads.call(lambda: None)
         look()
 
-    outside = Outside()
+    threads = TargetThreads()
     database.spawn(look)
     assert done.acquire(timeout=PATIENCE)
     other = sqlite3.connect(str(database.path))
@@ -256,10 +256,10 @@ def test_a_fiber_that_is_woken_when_it_rests_is_still_there_for_the_next_work(da
 
 def test_calls_that_come_at_once_do_not_wait_for_each_other(database: Database) -> None:
     count = 8
-    outside, together, done = Outside(), threading.Barrier(count), threading.Semaphore(0)
+    threads, together, done = TargetThreads(), threading.Barrier(count), threading.Semaphore(0)
 
     def work(target: Callable[[], object]) -> None:
-        outside.call(target)
+        threads.call(target)
         done.release()
 
     def all_at_once() -> None:
@@ -290,11 +290,11 @@ def test_the_writer_outlives_what_is_no_exception(database: Database) -> None:
 
 
 def test_a_target_that_wants_its_thread_to_end_has_failed(database: Database) -> None:
-    outside, caught, done = Outside(most=1), list[str](), threading.Semaphore(0)
+    threads, caught, done = TargetThreads(most=1), list[str](), threading.Semaphore(0)
 
     def work() -> None:
         try:
-            outside.call(_leave)
+            threads.call(_leave)
         except InterlockError as error:
             caught.append(str(error))
         done.release()

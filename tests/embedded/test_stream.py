@@ -13,7 +13,7 @@ import pytest
 from interlock.embedded import lanes
 from interlock.embedded.database import BEFORE_COMMIT, Database, Row
 from interlock.embedded.dead_letters import DeadLetters
-from interlock.embedded.fibers import Outside
+from interlock.embedded.fibers import TargetThreads
 from interlock.embedded.store import SqliteStore
 from interlock.embedded.stream import StreamConsumer, unregister
 from interlock.model.errors import StoreError
@@ -275,12 +275,12 @@ def test_an_idle_consumer_flushes_its_checkpoint(on_disk: Database) -> None:
 
 
 def test_a_hanging_partition_does_not_hold_up_the_others(on_disk: Database) -> None:
-    outside, release, others = Outside(), threading.Event(), threading.Event()
+    threads, release, others = TargetThreads(), threading.Event(), threading.Event()
     done: list[str] = []
 
     def handler(changes: Sequence[Change]) -> None:
         if changes[0].pk == "slow":
-            assert outside.call(lambda: release.wait(WAIT))
+            assert threads.call(lambda: release.wait(WAIT))
         done.extend(change.pk for change in changes)
         if done.count("quick") == 300:
             others.set()

@@ -141,7 +141,7 @@ def test_it_runs_in_its_folder_with_its_own_programs(tmp_path: Path, runner: Com
         ({}, "command"),
         ({"command": []}, "is empty"),
         ({"command": ""}, "is empty"),
-        ({"command": "echo 'open"}, "can not be split"),
+        ({"command": "echo 'open"}, "cannot be split"),
         ({"command": ["no-such-program"]}, "no program 'no-such-program' on the job's PATH"),
         ({"command": ["true"], "env": {"PATH": "/nowhere"}}, "PATH (/nowhere)"),
         ({"command": ["./missing"]}, "there is no program"),
@@ -170,7 +170,7 @@ def test_what_can_never_work_is_refused_before_anything_is_claimed(
 
 @pytest.mark.parametrize("run_id", ["../elsewhere", ".hidden", "", "a/b", "x" * 201, "a\n"])
 def test_a_run_id_never_leads_out_of_the_folder(root: Path, runner: CommandRunner, run_id: str) -> None:
-    with pytest.raises(JobStartError, match="can not name a folder"):
+    with pytest.raises(JobStartError, match="cannot name a folder"):
         runner.start(request(run_id, command=["true"]))
     assert not root.exists()
 

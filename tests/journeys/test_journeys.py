@@ -36,7 +36,7 @@ TOPICS: Final = (
 
 # How often a commit is a crash, just before it or just after: every k-th, or one in k by a die that always falls the
 # same. The dice meet every pair of neighbouring commits; a strict rhythm shorter than these could strike the restarted
-# controller at the same place for ever.
+# controller at the same place forever.
 RHYTHMS: Final = ["before every 7th", "after every 13th", "before 1 in 3", "after 1 in 3"]
 # A day of hours or a month of days repeats itself: two rhythms are enough, and a crash at each third commit is slow.
 LONG: Final = frozenset({"cascade-all-hours", "cascade-held-by-a-missing-hour", "cron-a-month-of-days", "medallion"})
@@ -149,15 +149,15 @@ def test_a_journey_explains_itself_and_expects_something(path: Path) -> None:
 # for a time. `tests/control/test_rare_events.py` provokes each of them on the real engine.
 NOT_IN_SCENARIOS: Final = frozenset(
     {
-        EventType.BASELINE_CAPTURE_FAILED,  # needs a store that can not be read
+        EventType.BASELINE_CAPTURE_FAILED,  # needs a store that cannot be read
         EventType.CONFIG_INVALID,  # an invalid config is refused when the scenario is read
         EventType.INFRA_ALARM,  # comes from the infrastructure below
-        EventType.INFRA_FAILURE,  # needs a store that can not be read
+        EventType.INFRA_FAILURE,  # needs a store that cannot be read
         EventType.PROBE_FAILED,  # a scenario has no probes
         EventType.SCHEDULE_MISSED,  # needs a controller that was away: a scripted crash takes no time
         EventType.SFN_TIMEOUT,  # the embedded execution is bounded so that its windows fit
-        EventType.TRIGGER_UNCERTAIN,  # needs a target that can not be searched
-        EventType.WATCHDOG_DEGRADED,  # needs a record that can not be read
+        EventType.TRIGGER_UNCERTAIN,  # needs a target that cannot be searched
+        EventType.WATCHDOG_DEGRADED,  # needs a record that cannot be read
     }
 )
 # RecordInfraFailure, and the Fail state behind it, are the way out for what goes wrong below us.

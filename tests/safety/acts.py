@@ -189,14 +189,14 @@ def _harmless(type_: EventType) -> bool:
 
 
 def _guessed(ledger: Ledger) -> Violations:
-    """A write whose day can not be told opens nothing: the controller does not guess."""
+    """A write whose day cannot be told opens nothing: the controller does not guess."""
     for key, events in ledger.events.items():
         for event in events:
             if event.type is not EventType.TRIGGER_STARTED or event.detail["source"] != Source.FIRST:
                 continue
             about = _trigger_writes(ledger, key, event) if "sensor " in str(event.detail.get("openedBy")) else []
             if about and all(period_of_write(name, step.data or {}).problem for name, step in about):
-                yield f"{key} was opened by a sensor write whose period can not be told"
+                yield f"{key} was opened by a sensor write whose period cannot be told"
 
 
 def _trigger_writes(ledger: Ledger, key: RunKey, event: Event) -> list[tuple[str, Step]]:

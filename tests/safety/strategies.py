@@ -267,7 +267,7 @@ def _steps(draw: st.DrawFn, names: list[str], minutes: int) -> Json:
 
 @st.composite
 def _lives(draw: st.DrawFn, minute: int) -> Json:
-    """How long an observation is good for: mostly for ever, else a while, or not even now."""
+    """How long an observation is good for: mostly forever, else a while, or not even now."""
     lasts = draw(st.sampled_from((None, None, None, None, 1, 20, 180, 0)))
     return {} if lasts is None else {"ttl": int((START + timedelta(minutes=minute + lasts)).timestamp())}
 

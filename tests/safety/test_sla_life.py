@@ -58,7 +58,7 @@ def ask_again(world: FaultyWorld) -> None:
 
 
 def assert_alerts_once(world: FaultyWorld) -> None:
-    """Property 7. The events of so long ago are gone, so that the others can not be judged."""
+    """Property 7. The events of so long ago are gone, so that the others cannot be judged."""
     assert list(alerts_once(Ledger(world))) == []
 
 

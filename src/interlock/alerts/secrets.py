@@ -10,7 +10,7 @@ _SHORTEST_HIDDEN: Final = 4
 
 
 class Secret:
-    """Text that shows itself only when asked by name. It can not be encoded or pickled by accident."""
+    """Text that shows itself only when asked by name. It cannot be encoded or pickled by accident."""
 
     __slots__ = ("_value",)
 

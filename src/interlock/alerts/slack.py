@@ -125,7 +125,7 @@ class SlackChannel:
             if error.code not in _UNSEARCHABLE:
                 raise
             _log.warning(
-                "can not see whether an alert was posted already; posting it (again)",
+                "cannot see whether an alert was posted already; posting it (again)",
                 channel=self.name,
                 alert=alert.id,
                 error=error.code,

@@ -1,6 +1,6 @@
 """What a connection may cost before there is a request to judge: how many there are, and how long a head may take.
 
-uvicorn bounds neither: a client that opens connections and says nothing would hold them for ever, until nobody else
+uvicorn bounds neither: a client that opens connections and says nothing would hold them forever, until nobody else
 gets in and the controller itself can open no file. So a connection on which no request is under way has a limited time
 to complete one. While a request is answered no limit of this module counts: a stream lasts as long as it likes. The
 gate limits bodies and answers.

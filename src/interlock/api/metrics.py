@@ -90,7 +90,7 @@ class _State(Collector):
                 try:
                     self._made = list(self._read())
                 except InterlockError as error:
-                    _log.error("metrics can not be read from the store", error=str(error))
+                    _log.error("metrics cannot be read from the store", error=str(error))
                     self._made = []
                 self._made_at = now
             return iter(self._made)

@@ -83,7 +83,7 @@ _NOT_READY: Final = ResponseSpec(data_container=Readiness, description="It is no
 )
 def readyz(service: ServiceArg) -> Response[Readiness]:
     """The store can be written, the threads live, the streams are not far behind."""
-    troubles = service.troubles()
+    troubles = service.health_problems()
     status = HTTPStatus.SERVICE_UNAVAILABLE if troubles else HTTPStatus.OK
     return Response(Readiness(ready=not troubles, troubles=troubles), status_code=status)
 

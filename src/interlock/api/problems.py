@@ -100,7 +100,7 @@ def judge(error: Exception) -> RequestError:
             return RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-value", str(error))
         case StoreError() | UnavailableError():
             _log.error("a request failed on the store", error=str(error))
-            text = "the store can not do this now: try again; the controller's log says why"
+            text = "the store cannot do this now: try again; the controller's log says why"
             return RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", text, headers={"Retry-After": "1"})
         case ValidationException():
             return _invalid(error)
@@ -156,7 +156,7 @@ HANDLERS: Final[ExceptionHandlersMap] = {Exception: answer, HTTPException: answe
 # ----------------------------------------------------------------------------------------------------- for OpenAPI
 
 _MEANINGS: Final = {
-    400: "The request can not be read: malformed JSON or a malformed request.",
+    400: "The request cannot be read: malformed JSON or a malformed request.",
     401: "A token is required, or this one does not work.",
     403: "The token does not allow this.",
     404: "There is no such thing; for a pipeline, with the nearest names.",
@@ -168,7 +168,7 @@ _MEANINGS: Final = {
     415: "The body is of a kind that is not read here.",
     421: "The Host is not this controller's.",
     422: "The request can be read but is not acceptable; `errors` lists what is wrong.",
-    503: "The store can not do this now; try again.",
+    503: "The store cannot do this now; try again.",
 }
 _ALWAYS: Final = (400, 401, 403, 405, 414, 421, 503)
 

@@ -46,7 +46,7 @@ class ServeSettings:
 
 
 class BindError(InterlockError):
-    """The address can not or must not be listened on."""
+    """The address cannot or must not be listened on."""
 
 
 # What goes on beside a server for as long as it serves: entered when it is about to answer, left before it stops.
@@ -164,7 +164,7 @@ def bind(host: str, port: int) -> socket.socket:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind)
     except OSError as error:
-        raise BindError(f"can not listen on {host}:{port}: {error.strerror or error}: name another --host") from error
+        raise BindError(f"cannot listen on {host}:{port}: {error.strerror or error}: name another --host") from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
@@ -173,7 +173,7 @@ def bind(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         raise BindError(
-            f"can not listen on {host}:{port}: {error.strerror}: stop what listens there, or name another --port"
+            f"cannot listen on {host}:{port}: {error.strerror}: stop what listens there, or name another --port"
         ) from error
     return listener
 

@@ -58,7 +58,7 @@ def load_project(file: Path | None, folder: Path) -> Project:
     try:
         plain = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InterlockError(f"{file}: can not be read: {error}") from error
+        raise InterlockError(f"{file}: cannot be read: {error}") from error
     findings = list(_problems(plain))
     routes = parse_alert_routes(plain.get("alerts", []))
     findings += [one for one in routes if isinstance(one, Finding)]

@@ -80,7 +80,7 @@ def _concerned(backend: "Backend", written: Written, events: list[Event]) -> Ite
 def print_aftermath(console: "Console", written: Written, found: Aftermath) -> None:
     """What followed, which rules pass, what is awaited."""
     if found.unseen:
-        console.print(f"what followed can not be seen: {one_line(found.unseen)}", style="yellow")
+        console.print(f"what followed cannot be seen: {one_line(found.unseen)}", style="yellow")
     print_events(console, found.events)
     for readiness in found.readiness:
         print_rules(console, readiness)

@@ -99,7 +99,7 @@ def _send(method: "Callable[..., httpx.Response]", path: str, **body: Any) -> No
 
 
 def _send_calendars(client: "httpx.Client", target: Target, loaded: "LoadResult", planned: Planned) -> None:
-    """Those that changed; all of them to a server that can not say which it has."""
+    """Those that changed; all of them to a server that cannot say which it has."""
     from urllib.parse import quote
 
     import msgspec

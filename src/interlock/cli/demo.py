@@ -147,7 +147,7 @@ def _print_welcome(console: "Console", url: str, folder: Path, *, keep: bool) ->
 
 
 def _print(console: "Console", entry: "Entry") -> None:
-    """A line of the timeline. It is printed as it happens, so the columns can not wait for the widest cell."""
+    """A line of the timeline. It is printed as it happens, so the columns cannot wait for the widest cell."""
     from rich.text import Text
 
     from interlock.demo.timeline import Note

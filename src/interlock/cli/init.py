@@ -204,7 +204,7 @@ def _write(folder: Path) -> None:
         for created in reversed(made):
             with suppress(OSError):
                 created.rmdir()
-        raise InterlockError(f"{error.filename}: can not be written: {error.strerror}; nothing was written") from error
+        raise InterlockError(f"{error.filename}: cannot be written: {error.strerror}; nothing was written") from error
 
 
 def _make_folders(folder: Path) -> list[Path]:

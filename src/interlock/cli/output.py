@@ -1,7 +1,7 @@
 """How commands print: plain aligned text, colours on a terminal only, JSON on request.
 
 No boxes and no wrapping: output is pasted into chats, piped and compared. Text from outside (messages, job errors) is
-never taken for markup, and can not move the cursor or break a line. Rich is loaded when something is printed, not
+never taken for markup, and cannot move the cursor or break a line. Rich is loaded when something is printed, not
 before: `interlock --version` needs none of it.
 """
 

@@ -34,7 +34,7 @@ def set_(  # noqa: PLR0913 - an argument per option
         str | None, typer.Option("--date", metavar="D", help="What it is about: 2026-03-02 or 2026-03-02T10.")
     ] = None,
     ttl: Annotated[
-        str | None, typer.Option("--ttl", metavar="DURATION", help="How long it counts: 2h. Default: for ever.")
+        str | None, typer.Option("--ttl", metavar="DURATION", help="How long it counts: 2h. Default: forever.")
     ] = None,
     store: StoreOption = None,
     url: UrlOption = None,

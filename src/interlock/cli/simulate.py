@@ -74,7 +74,7 @@ def simulate(
 ) -> None:
     """Play scenarios in virtual time: prints each timeline, exits 1 if something came out otherwise than expected.
 
-    A scenario that can not be read exits 2; its problems are printed with file and line.
+    A scenario that cannot be read exits 2; its problems are printed with file and line.
 
     Example: interlock simulate scenarios/
     """

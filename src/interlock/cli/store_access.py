@@ -90,7 +90,7 @@ def _target(store: str | None, url: str | None, folder: Path, origin: str) -> Ta
 def _path_of(store: str, folder: Path, origin: str) -> Path:
     """`sqlite:///interlock.db` is relative to the folder, `sqlite:////var/lib/interlock.db` is not."""
     if store.startswith("aws://"):
-        raise typer.BadParameter(f"{origin}: this command can not open {store}: give a sqlite:/// store, or --url")
+        raise typer.BadParameter(f"{origin}: this command cannot open {store}: give a sqlite:/// store, or --url")
     if not store.startswith(_SQLITE) or store == _SQLITE:
         raise typer.BadParameter(f"{origin}: {store!r} is not a store: write sqlite:///interlock.db")
     return folder / store[len(_SQLITE) :]
@@ -109,7 +109,7 @@ def _of_toml(folder: Path) -> Target | None:
     try:
         settings = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InterlockError(f"{file}: can not be read: {error}") from error
+        raise InterlockError(f"{file}: cannot be read: {error}") from error
     values = {name: settings.get(name) for name in ("store", "url")}
     for name, value in values.items():
         if value is not None and not isinstance(value, str):

@@ -207,7 +207,7 @@ class StoreBackend:
                 if event.id not in given:
                     given[event.id] = event.timestamp
                     yield event
-            # What is older than the overlap can not come any more.
+            # What is older than the overlap cannot come any more.
             begin = max(begin, now - _OVERLAP)
             given = {id_: at for id_, at in given.items() if at >= begin}
             while self.database.wait_for_change(head, _WAIT_SECONDS) <= head:

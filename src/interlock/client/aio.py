@@ -108,7 +108,7 @@ class AsyncClient:
         since: datetime | str | None = None,
         limit: int | None = 100,
     ) -> AsyncIterator[Event]:
-        """Events, oldest first: the latest `limit` (since an instant), or with `follow` those to come, for ever."""
+        """Events, oldest first: the latest `limit` (since an instant), or with `follow` those to come, forever."""
         return self._iterate(following.events(self.core, follow, pipeline, type, since, limit))
 
     # ---------------------------------------------------------------------------------------------------- driving

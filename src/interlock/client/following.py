@@ -43,7 +43,7 @@ def events(
 
 
 def follow(core: Core, filters: Params, last_id: str = "") -> Flow[None]:
-    """Every event from now (or behind `last_id`) on, for ever; a lost connection is taken up again where it broke.
+    """Every event from now (or behind `last_id`) on, forever; a lost connection is taken up again where it broke.
 
     An error that would only come again (no such pipeline, no access) is raised. A server that was never reached is
     given up after the usual retries; one that went away is waited for.

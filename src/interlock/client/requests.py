@@ -145,7 +145,7 @@ def _with_body(method: str, path: str, body: object, params: Mapping[str, str] |
     try:
         encoded = msgspec.json.encode(body)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ClientError(f"this can not be sent as JSON: {error}") from error
+        raise ClientError(f"this cannot be sent as JSON: {error}") from error
     headers = {"Content-Type": "application/json"}
     return Send(method=method, path=path, params=params or {}, headers=headers, body=encoded)
 
@@ -165,5 +165,5 @@ def _sensor(pipeline: str, key: str) -> str:
 def _part(text: str) -> str:
     """One part of a path. An empty one, or dots alone, would be a different path."""
     if not text.strip("."):
-        raise ClientError(f"{text!r} can not be part of an address")
+        raise ClientError(f"{text!r} cannot be part of an address")
     return quote(text, safe="")

@@ -178,7 +178,7 @@ def _check_url(url: str) -> Iterator[Finding]:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        yield Finding(("url",), "can not be read as an address: write https://host/path")
+        yield Finding(("url",), "cannot be read as an address: write https://host/path")
         return
     if parts.scheme not in ("http", "https") or not host:
         yield Finding(("url",), "is not an HTTP address: write https://host/path")
@@ -197,7 +197,7 @@ def _check_headers(route: AlertRoute) -> Iterator[Finding]:
             elif name.lower() in seen:
                 yield Finding((key, name), "is given twice")
             elif not (value.isascii() and value.isprintable()):
-                yield Finding((key, name), "has a value that a header can not carry")
+                yield Finding((key, name), "has a value that a header cannot carry")
             seen.add(name.lower())
 
 

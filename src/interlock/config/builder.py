@@ -1,7 +1,7 @@
 """Builds a plain document from the parts a parser meets, and keeps it harmless while it grows.
 
 Both parsers (YAML, JSON) drive this one builder, so that they refuse the same things: duplicate keys, keys that are not
-text, numbers that JSON can not carry, nesting and aliases that would expand without end. It works on an explicit stack:
+text, numbers that JSON cannot carry, nesting and aliases that would expand without end. It works on an explicit stack:
 no document, however deep, can exhaust the interpreter's. Flaws that leave the rest readable are collected; `Unreadable`
 ends the reading.
 """
@@ -30,7 +30,7 @@ class Flaw(msgspec.Struct, frozen=True):
 
 
 class Unreadable(InterlockError):  # noqa: N818 - it ends a reading, the flaw in it is the error
-    """A flaw after which the rest of the document can not be read."""
+    """A flaw after which the rest of the document cannot be read."""
 
     def __init__(self, flaw: Flaw) -> None:
         super().__init__(flaw.message)
@@ -95,7 +95,7 @@ class Builder:
         if len(self._stack) >= MAX_DEPTH:
             raise Unreadable(Flaw(line, (), f"nested deeper than {MAX_DEPTH} levels: a config is never that deep"))
         if self.awaits_key:
-            raise Unreadable(Flaw(line, self._stack[-1].path, "a list or mapping can not be a key: use plain text"))
+            raise Unreadable(Flaw(line, self._stack[-1].path, "a list or mapping cannot be a key: use plain text"))
         path = self._here()
         if not self._stack or isinstance(self._stack[-1].value, list):
             self._remember(path, line)  # a value of a mapping stands where its key does

@@ -46,7 +46,7 @@ def config_files(folder: FilePath, *, deep: bool = False) -> Iterator[FilePath]:
 
 
 def read_file(path: FilePath) -> Document | tuple[Problem, ...]:
-    """The document of a file; that it can not be read is a problem like any other."""
+    """The document of a file; that it cannot be read is a problem like any other."""
     name = str(path)
     try:
         if not path.is_file():
@@ -55,7 +55,7 @@ def read_file(path: FilePath) -> Document | tuple[Problem, ...]:
         with path.open("rb") as stream:
             return read_document(name, stream.read(MAX_BYTES + 1))
     except OSError as error:
-        return (Problem(name, None, "", f"can not be read: {error.strerror or error}"),)
+        return (Problem(name, None, "", f"cannot be read: {error.strerror or error}"),)
 
 
 def _beside(folder: FilePath, name: str) -> FilePath | None:

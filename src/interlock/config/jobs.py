@@ -1,6 +1,6 @@
-"""Does a job's config have what its target can not do without?
+"""Does a job's config have what its target cannot do without?
 
-Only what is missing or can not be read is an error. Keys that are not listed here are the target's own business,
+Only what is missing or cannot be read is an error. Keys that are not listed here are the target's own business,
 and some are passed on to it as they are.
 """
 
@@ -89,7 +89,7 @@ def _wrong_command(command: object) -> str | None:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        return f"can not be split into words ({str(error).lower()}): give a list, such as [python, etl.py]"
+        return f"cannot be split into words ({str(error).lower()}): give a list, such as [python, etl.py]"
     return None if words else "names no program"
 
 

@@ -90,7 +90,7 @@ class _Load:
             calendars = self._read_calendars(place.calendars)
             archetypes = self._read_archetypes(place.archetypes)
         except OSError as error:
-            self._report(Problem(str(path), None, "", f"can not be read: {error.strerror or error}"))
+            self._report(Problem(str(path), None, "", f"cannot be read: {error.strerror or error}"))
             return
         if not place.files:
             self._report(Problem(str(path), None, "", "there is no pipeline (*.yaml, *.yml, *.json) in this folder"))
@@ -158,7 +158,7 @@ class _Load:
         return calendar.name
 
     def _read_archetypes(self, folder: FilePath | None) -> Mapping[str, Document | None]:
-        """A folder's archetypes by name; None for one that can not be read."""
+        """A folder's archetypes by name; None for one that cannot be read."""
         if folder is None:
             return {}
         if folder not in self._archetypes:
@@ -237,7 +237,7 @@ def _archetype_of(
         return None, Finding(("archetype",), message)
     archetype = archetypes[name]
     if archetype is None:
-        return None, Finding(("archetype",), f"the archetype {show(name)} can not be read: see its own errors")
+        return None, Finding(("archetype",), f"the archetype {show(name)} cannot be read: see its own errors")
     return archetype, None
 
 

@@ -31,7 +31,7 @@ def with_paths(config: PipelineConfig) -> Iterable[tuple[Path, Schedule]]:
 
 
 def cron_granularity(schedule: Schedule) -> Granularity | None:
-    """How long the periods of its ticks are; None without a cron, or with one that can not be read."""
+    """How long the periods of its ticks are; None without a cron, or with one that cannot be read."""
     try:
         return granularity(schedule.cron) if schedule.cron is not None else None
     except InvalidValueError:

@@ -1,7 +1,7 @@
 """The JSON Schema of a pipeline file, for editors: made from the model's own types, with the accepted aliases.
 
 It accepts what the loader accepts, as far as a schema can tell. A pipeline with an archetype gets what it lacks from
-there, so then nothing is required of its own file. (msgspec's own generator can not write the default of a duration.)
+there, so then nothing is required of its own file. (msgspec's own generator cannot write the default of a duration.)
 """
 
 from collections.abc import Iterable

@@ -52,4 +52,4 @@ def canonical_json(document: object) -> bytes:
     try:
         return msgspec.json.encode(document, order="sorted")
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidValueError(f"the config can not be written as JSON: {error}") from error
+        raise InvalidValueError(f"the config cannot be written as JSON: {error}") from error

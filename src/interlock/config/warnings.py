@@ -50,7 +50,7 @@ def _beyond(abilities: Abilities, config: PipelineConfig) -> Iterator[Finding]:
     job = config.job
     if job is not None and job.type not in abilities.job_types and not config.dry_run:
         able = ", ".join(sorted(abilities.job_types))
-        message = f"jobs of type {job.type} can not be started by this installation yet: it starts {able}"
+        message = f"jobs of type {job.type} cannot be started by this installation yet: it starts {able}"
         yield _warning(("job", "type"), message)
     idle = [probe.key for probe in config.probes if probe.type not in abilities.probe_types]
     if idle:

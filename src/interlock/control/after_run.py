@@ -101,8 +101,8 @@ def _while_running(control: Control, config: PipelineConfig, run: Run, rule_key:
     drift = find_drift(config.post_run, rule_key, run.post_run_sensors or {}, sensor.data)
     if drift is not None:
         now = control.now()
-        told = _drift_event(EventType.POST_RUN_DRIFT_INFLIGHT, run.key, drift, now)
-        records.publish_once(control, told, f"INFLIGHT-{run.attempt}-{sensor.key}-{epoch_millis(sensor.received_at)}")
+        event = _drift_event(EventType.POST_RUN_DRIFT_INFLIGHT, run.key, drift, now)
+        records.publish_once(control, event, f"INFLIGHT-{run.attempt}-{sensor.key}-{epoch_millis(sensor.received_at)}")
 
 
 def _drift_event(type_: EventType, key: RunKey, drift: Drift, now: datetime) -> Event:
@@ -175,13 +175,13 @@ def _post_run(
     drift = find_drift(config.post_run, rule_key, baseline.sensors, sensor.data)
     if drift is not None:
         writes.append(_put_baseline(run.key, replace(baseline, seen=seen), baseline))
-        told = _drift_event(EventType.POST_RUN_DRIFT, run.key, drift, now)
+        event = _drift_event(EventType.POST_RUN_DRIFT, run.key, drift, now)
         if config.post_run.on_drift == "alert":
-            return writes, [told], None
-        return writes, [told], _request(control, run, Source.DATA_DRIFT, drift.reason, sensor)
-    passed, told = _verdict_event(control, config, run, now)
+            return writes, [event], None
+        return writes, [event], _request(control, run, Source.DATA_DRIFT, drift.reason, sensor)
+    passed, event = _verdict_event(control, config, run, now)
     writes.append(_put_baseline(run.key, replace(baseline, seen=seen, verdict=passed), baseline))
-    return writes, [told], None
+    return writes, [event], None
 
 
 def _news(config: PipelineConfig, run: Run, baseline: Baseline, sensor: Sensor) -> bool:
@@ -203,14 +203,14 @@ def _put_baseline(key: RunKey, baseline: Baseline, before: Baseline) -> Put:
 def _verdict_event(control: Control, config: PipelineConfig, run: Run, now: datetime) -> tuple[bool, Event]:
     rules = config.post_run.rules if config.post_run else []
     verdict, _ = readiness.judge(control.store, config, run.key, now, rules, Mode.ALL)
-    told = records.event(
+    event = records.event(
         EventType.POST_RUN_PASSED if verdict.passed else EventType.POST_RUN_FAILED,
         run.key,
         now,
         f"post-run rules of {run.pipeline} for {run.date}: {verdict.summary()}",
         results=list(verdict.results),
     )
-    return verdict.passed, told
+    return verdict.passed, event
 
 
 # --------------------------------------------------------------------------------------------------- on a timer
@@ -243,12 +243,12 @@ def _tell_changed_verdict(control: Control, config: PipelineConfig, run: Run) ->
         baseline = records.get(control.store, records.run_record(run.key, keys.BASELINE), Baseline)
         if baseline is None or baseline.attempt != run.attempt:
             return None, []
-        passed, told = _verdict_event(control, config, run, control.now())
+        passed, event = _verdict_event(control, config, run, control.now())
         if passed == baseline.verdict:
             return None, []
         return None, [
             _put_baseline(run.key, replace(baseline, verdict=passed), baseline),
-            records.put_event(told),
+            records.put_event(event),
         ]
 
     records.settle_commit(control, decide)

@@ -42,7 +42,7 @@ def build_alerting(
     """
     unusable = [problem for route in settings for problem in _unusable(route, environment)]
     if unusable:
-        raise InvalidValueError("alerts can not be sent: " + "; ".join(dict.fromkeys(unusable)))
+        raise InvalidValueError("alerts cannot be sent: " + "; ".join(dict.fromkeys(unusable)))
     if not settings:
         return Alerting(Routing([], [CONSOLE]), {CONSOLE: ConsoleChannel()})
     http: list[httpx.Client] = []
@@ -67,7 +67,7 @@ def _unusable(route: AlertRoute, environment: Mapping[str, str]) -> list[str]:
     unset = [f"set the environment variable {name} (for {route.name})" for name, value in found.items() if not value]
     # Said without the value; an HTTP library that met it would repeat it.
     unfit = [
-        f"the environment variable {name} (for {route.name}) holds characters that can not be sent"
+        f"the environment variable {name} (for {route.name}) holds characters that cannot be sent"
         for name, value in found.items()
         if value and name != route.secret_env and not (value.isascii() and value.isprintable())
     ]

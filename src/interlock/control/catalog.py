@@ -225,7 +225,7 @@ def config_changed(control: Control, pipeline: str) -> None:
     now = control.now()
     if found.config is None:
         slot = RunKey(pipeline, "", "")
-        told = event(
+        changed = event(
             EventType.CONFIG_INVALID,
             slot,
             now,
@@ -233,7 +233,7 @@ def config_changed(control: Control, pipeline: str) -> None:
             errors=list(found.errors),
             configVersion=found.version,
         )
-        publish_once(control, told, f"CONFIG_INVALID-{found.version}")
+        publish_once(control, changed, f"CONFIG_INVALID-{found.version}")
     key = control_key(keys.pipeline_pk(pipeline), keys.CONFIG)
     if found.first_applied_at is None:
         control.store.commit([Update(key, set={"firstAppliedAt": format_instant(now)}, when=Present())])

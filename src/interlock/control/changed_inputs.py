@@ -34,8 +34,8 @@ def changed_meanwhile(
             request = rerun_request(run.key, Source.LATE_DATA, reason, now, f"{run.attempt}-{format_instant(now)}")
     if request is None:
         request = upstream_again(control, config, run, now)
-    told = payload if events else run.trigger_payload
-    return events, request_writes(control, request), told
+    remembered = payload if events else run.trigger_payload
+    return events, request_writes(control, request), remembered
 
 
 def upstream_again(control: Control, config: PipelineConfig, run: Run, now: datetime) -> RerunRequest | None:

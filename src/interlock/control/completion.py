@@ -92,7 +92,7 @@ def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: 
         message="",
     )
     started = run.triggered_at or now
-    told = records.event(
+    event = records.event(
         EventType.JOB_COMPLETED,
         run.key,
         now,
@@ -110,7 +110,7 @@ def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: 
         *sla_writes,
         *_markers(control, completed, now),
         *late_writes,
-        *records.put_events(told, *captured, *verdict, *late),
+        *records.put_events(event, *captured, *verdict, *late),
     ]
 
 
@@ -124,8 +124,8 @@ def _baseline(
         names = readiness.post_run_names(config)
         gathered = readiness.gather(control.store, config, run.key, names)
         found = readiness.choose(config, run.key, names, gathered, now)
-    except Exception as error:  # noqa: BLE001 - a baseline that can not be taken must not undo a completion
-        told = records.event(
+    except Exception as error:  # noqa: BLE001 - a baseline that cannot be taken must not undo a completion
+        event = records.event(
             EventType.BASELINE_CAPTURE_FAILED,
             run.key,
             now,
@@ -133,11 +133,11 @@ def _baseline(
             attempt=run.attempt,
             error=str(error),
         )
-        return [], [told]
+        return [], [event]
     for name, value in readiness.digests(found).items():
         inputs.setdefault(name, value)
     sensors = {name: sensor.data for name, sensor in found.items()}
-    told = records.event(
+    event = records.event(
         EventType.POST_RUN_BASELINE_CAPTURED,
         run.key,
         now,
@@ -152,7 +152,7 @@ def _baseline(
     if due is not None:
         watch = {"attempt": run.attempt, "completedAt": format_instant(now), "dueAt": format_instant(due)}
         writes.append(Put(records.run_record(run.key, keys.AWAITED), watch))
-    return writes, [told]
+    return writes, [event]
 
 
 def _sla_verdict(control: Control, run: Run, now: datetime) -> tuple[list[Event], list[Write]]:
@@ -163,7 +163,7 @@ def _sla_verdict(control: Control, run: Run, now: datetime) -> tuple[list[Event]
         return [], _cancelled(state, now)
     met = verdict.outcome is SlaOutcome.MET
     margin = format_duration(timedelta(seconds=abs(verdict.margin_seconds)))
-    told = records.event(
+    event = records.event(
         EventType.SLA_MET if met else EventType.SLA_RECOVERED,
         run.key,
         now,
@@ -173,7 +173,7 @@ def _sla_verdict(control: Control, run: Run, now: datetime) -> tuple[list[Event]
         breachAt=verdict.breach_at,
         marginSeconds=verdict.margin_seconds,
     )
-    return [told], [close_sla(state, verdict.outcome, now)]
+    return [event], [close_sla(state, verdict.outcome, now)]
 
 
 def close_sla(state: SlaState, outcome: SlaOutcome, now: datetime) -> Put:
@@ -307,7 +307,7 @@ def used_up_writes(
         lease_until=None,
         message=outcome.error[:1000] or message,
     )
-    told = records.event(
+    event = records.event(
         EventType.RETRY_EXHAUSTED,
         run.key,
         now,
@@ -321,7 +321,7 @@ def used_up_writes(
         records.put_run(ended, run),
         records.drop_active(run.key),
         *cancel_sla_writes(control, run, now),
-        *records.put_events(*([] if failed is None else [failed]), told),
+        *records.put_events(*([] if failed is None else [failed]), event),
     ]
 
 
@@ -358,7 +358,7 @@ def final_writes(control: Control, run: Run, reason: FinalReason, message: str) 
         lease_until=None,
         message=message[:1000],
     )
-    told = records.event(
+    event = records.event(
         _FINAL_EVENTS[reason],
         run.key,
         now,
@@ -369,7 +369,7 @@ def final_writes(control: Control, run: Run, reason: FinalReason, message: str) 
         leaseUntil=run.lease_until,
         error=message,
     )
-    return [records.put_run(ended, run), records.drop_active(run.key), records.put_event(told)]
+    return [records.put_run(ended, run), records.drop_active(run.key), records.put_event(event)]
 
 
 def late_success(control: Control, record: JobRecord) -> bool:

@@ -127,14 +127,14 @@ def _afterwards(control: Control, config: PipelineConfig, marker: DryRun, sensor
     found = _drift(control, config, marker, sensor, now) or _late(config, marker, sensor, now)
     if found is None:
         return []
-    told, source, because = found
+    event, source, because = found
     spent = sum(count for used, count in marker.used.items() if used is Source.DATA_DRIFT)
     rerun = decide.would_rerun(config.job, source, spent, because=because)
     accepted = rerun.type is EventType.DRY_RUN_WOULD_RERUN
     post_run = marker.post_run_sensors or {}
     if accepted and source is Source.DATA_DRIFT:
         # The rerun would have taken a new baseline: the same value again is no drift.
-        post_run = post_run | {str(told.detail["key"]): sensor.data}
+        post_run = post_run | {str(event.detail["key"]): sensor.data}
     changed = replace(
         marker,
         version=marker.version + 1,
@@ -143,7 +143,7 @@ def _afterwards(control: Control, config: PipelineConfig, marker: DryRun, sensor
         post_run_sensors=post_run,
         trigger_payload=sensor.data if source is Source.LATE_DATA else marker.trigger_payload,
     )
-    return [_put(changed, marker), *records.put_events(told, _event(marker.key, rerun, now))]
+    return [_put(changed, marker), *records.put_events(event, _event(marker.key, rerun, now))]
 
 
 def _about(control: Control, marker: DryRun, sensor: Sensor) -> bool:
@@ -166,8 +166,8 @@ def _drift(
         drift = find_drift(config.post_run, rule.key, marker.post_run_sensors or {}, sensor.data)
         if drift is not None:
             message = f"dry run: drift in {config.id} for {marker.date}: {drift.reason}"
-            told = records.event(EventType.DRY_RUN_DRIFT, marker.key, now, message, **drift.detail())
-            return told, Source.DATA_DRIFT, drift.reason
+            event = records.event(EventType.DRY_RUN_DRIFT, marker.key, now, message, **drift.detail())
+            return event, Source.DATA_DRIFT, drift.reason
     return None
 
 
@@ -182,8 +182,8 @@ def _late(config: PipelineConfig, marker: DryRun, sensor: Sensor, now: datetime)
     if not changed:
         return None
     message = f"dry run: the trigger sensor of {config.id} for {marker.date} changed afterwards: {', '.join(changed)}"
-    told = records.event(EventType.DRY_RUN_LATE_DATA, marker.key, now, message, changed=list(changed))
-    return told, Source.LATE_DATA, f"{', '.join(changed)} changed"
+    event = records.event(EventType.DRY_RUN_LATE_DATA, marker.key, now, message, changed=list(changed))
+    return event, Source.LATE_DATA, f"{', '.join(changed)} changed"
 
 
 def job_reported(control: Control, record: JobRecord) -> bool:

@@ -33,7 +33,7 @@ def event_of(change: Change) -> Event:
 def record_alarm(control: Control, alarm: Mapping[str, Any], at: datetime) -> Event:
     """An alarm of the infrastructure becomes an INFRA_ALARM event like any other."""
     name, state = str(alarm.get("alarmName", "unknown")), str(alarm.get("state", "ALARM"))
-    told = records.event(
+    event = records.event(
         EventType.INFRA_ALARM,
         RunKey("_infrastructure", "", ""),
         at,
@@ -41,5 +41,5 @@ def record_alarm(control: Control, alarm: Mapping[str, Any], at: datetime) -> Ev
         alarm=name,
         state=state,
     )
-    control.store.commit([records.put_event(told)])
-    return told
+    control.store.commit([records.put_event(event)])
+    return event

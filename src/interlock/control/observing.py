@@ -71,9 +71,9 @@ def _stamped(control: Control, pipeline: str, key: str, at: datetime) -> Sensor 
 def _tell_invalid(control: Control, config: PipelineConfig, sensor: Sensor, problem: str) -> None:
     slot = RunKey(config.id, "", "")
     message = f"sensor {sensor.key} of {config.id} starts no run: {problem}"
-    told = records.event(EventType.SENSOR_INVALID, slot, control.now(), message, key=sensor.key, reason=problem)
+    event = records.event(EventType.SENSOR_INVALID, slot, control.now(), message, key=sensor.key, reason=problem)
     unique = f"{EventType.SENSOR_INVALID}-{sensor.key}-{format_instant(sensor.received_at)}"
-    records.publish_once(control, told, unique)
+    records.publish_once(control, event, unique)
 
 
 # ------------------------------------------------------------------------------------------------------ trigger

@@ -43,16 +43,16 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     first_arrival: datetime | None = None
 
 
-def open_first(control: Control, start: Start, told: Event | None = None) -> Opened:
+def open_first(control: Control, start: Start, event: Event | None = None) -> Opened:
     """Open attempt 1 of a run, unless the calendar withholds it or the run exists already.
 
-    `told`: what else there is to tell if it opens, in the same commit.
+    `event`: what else there is to tell if it opens, in the same commit.
     """
     current = catalog.in_force(control.store, start.key.pipeline)
-    return Opened.NO_CONFIG if current is None else open_first_with(control, current, start, told)
+    return Opened.NO_CONFIG if current is None else open_first_with(control, current, start, event)
 
 
-def open_first_with(control: Control, current: catalog.InForce, start: Start, told: Event | None = None) -> Opened:
+def open_first_with(control: Control, current: catalog.InForce, start: Start, event: Event | None = None) -> Opened:
     """As `open_first`, by a config that was read just now."""
     config = current.config
     if config.dry_run:
@@ -77,7 +77,7 @@ def open_first_with(control: Control, current: catalog.InForce, start: Start, to
             tick_at=start.tick_at,
         )
         writes = opening_writes(control, config, run, None, first_arrival=start.first_arrival)
-        also = [] if told is None else records.put_events(told)
+        also = [] if event is None else records.put_events(event)
         return Opened.OPENED, [*writes, *version_writes(control, config, current.document), *also]
 
     return records.settle_commit(control, decide)
@@ -85,10 +85,10 @@ def open_first_with(control: Control, current: catalog.InForce, start: Start, to
 
 def tell_excluded(control: Control, key: RunKey, reason: str) -> None:
     """An excluded start: PIPELINE_EXCLUDED, once per run, and nothing else."""
-    told = records.event(
+    event = records.event(
         EventType.PIPELINE_EXCLUDED, key, control.now(), f"{key.pipeline} is not opened: {reason}", reason=reason
     )
-    records.publish_once(control, told, EventType.PIPELINE_EXCLUDED)
+    records.publish_once(control, event, EventType.PIPELINE_EXCLUDED)
 
 
 def version_writes(control: Control, config: PipelineConfig, document: dict[str, Any]) -> list[Write]:
@@ -101,7 +101,7 @@ def opening_writes(
     control: Control, config: PipelineConfig, run: Run, before: Run | None, *, first_arrival: datetime | None = None
 ) -> list[Write]:
     """Everything that one opening commits, apart from what its cause adds."""
-    told = records.event(
+    event = records.event(
         EventType.TRIGGER_STARTED,
         run.key,
         run.opened_at,
@@ -117,7 +117,7 @@ def opening_writes(
         records.put_active(run),
         *sla_writes(control, config, run, first_arrival),
         Delete(records.run_record(run.key, keys.EXHAUSTED)),
-        records.put_event(told),
+        records.put_event(event),
     ]
 
 

@@ -126,7 +126,7 @@ def _passed(
         trigger_payload=payload.data if payload else None,
         post_run_sensors={name: sensor.data for name, sensor in after.items()},
     )
-    told = records.event(
+    event = records.event(
         EventType.VALIDATION_PASSED,
         run.key,
         now,
@@ -134,7 +134,7 @@ def _passed(
         attempt=run.attempt,
         results=list(verdict.results),
     )
-    return [records.put_run(passed, run), records.put_event(told)]
+    return [records.put_run(passed, run), records.put_event(event)]
 
 
 def validation_exhausted(control: Control, task: Task) -> Output:
@@ -173,7 +173,7 @@ def _exhaust(control: Control, run: Run, seen: int) -> list[Write]:
         lease_until=None,
         message=message,
     )
-    told = records.event(
+    event = records.event(
         EventType.VALIDATION_EXHAUSTED, run.key, now, message, attempt=run.attempt, results=list(verdict.results)
     )
     logged = JobRecord(
@@ -190,7 +190,7 @@ def _exhaust(control: Control, run: Run, seen: int) -> list[Write]:
         # Deleting the wake-up record on this condition is what makes a late wake-up visible to us, or us to it.
         records.drop_active_if(run.key, seen),
         records.put_job(logged, control.new_id()),
-        records.put_event(told),
+        records.put_event(event),
     ]
     if evaluation.after_window == "reopen":
         until = int((now + control.settings.reopen_for).timestamp())
@@ -224,7 +224,7 @@ def check_job(control: Control, task: Task) -> Output:
 
 
 def _ask(control: Control, config: PipelineConfig, run: Run) -> JobStatus | None:
-    """What the target says; None when it can not be asked just now (the poll window bounds how long we try)."""
+    """What the target says; None when it cannot be asked just now (the poll window bounds how long we try)."""
     try:
         return starting.runner_of(control, config).check(starting.request_of(control, config, run), run.job_id)
     except Exception as error:  # noqa: BLE001 - a target that does not answer is not the end of its job
@@ -255,7 +255,7 @@ def _seen_running(control: Control, task: Task) -> None:
         if run is None or run.status is not RunStatus.RUNNING or run.job_started_at is not None:
             return None, []
         now = control.now()
-        told = records.event(
+        event = records.event(
             EventType.JOB_STARTED,
             run.key,
             now,
@@ -265,7 +265,7 @@ def _seen_running(control: Control, task: Task) -> None:
             jobId=run.job_id,
         )
         seen = transitions.amend(run, now=now, job_started_at=now)
-        return None, [records.put_run(seen, run), records.put_event(told)]
+        return None, [records.put_run(seen, run), records.put_event(event)]
 
     records.settle_commit(control, decide)
 
@@ -305,7 +305,7 @@ def _exhaust_poll(control: Control, run: Run, seen: int) -> list[Write]:
         message=message,
     )
     record = starting.job_record(run, JobStatus(state=JobState.TIMED_OUT, error=message), now)
-    told = records.event(
+    event = records.event(
         EventType.JOB_POLL_EXHAUSTED,
         run.key,
         now,
@@ -319,7 +319,7 @@ def _exhaust_poll(control: Control, run: Run, seen: int) -> list[Write]:
         records.drop_active_if(run.key, seen),
         records.put_job(msgspec.structs.replace(record, reported_by="interlock"), control.new_id()),
         *completion.cancel_sla_writes(control, run, now),
-        records.put_event(told),
+        records.put_event(event),
     ]
 
 
@@ -332,10 +332,10 @@ def complete_trigger(control: Control, task: Task) -> Output:
 
 
 def infra_failure(control: Control, task: Task) -> Output:
-    """The lifecycle can not go on: FAILED_FINAL, and somebody hears of it."""
+    """The lifecycle cannot go on: FAILED_FINAL, and somebody hears of it."""
     caught = task.error if isinstance(task.error, dict) else {"Error": str(task.error)}
-    told = f"{caught.get('Error', 'error')}: {_cause(str(caught.get('Cause', '')))[:500]}"
-    return {"result": completion.fail_final(control, task.key, task.attempt, FinalReason.INFRA, told)}
+    cause = f"{caught.get('Error', 'error')}: {_cause(str(caught.get('Cause', '')))[:500]}"
+    return {"result": completion.fail_final(control, task.key, task.attempt, FinalReason.INFRA, cause)}
 
 
 def _cause(text: str) -> str:

@@ -145,7 +145,7 @@ class _JobQuestion:
                     return JobState.FAILED
                 job_id = found.job_id
             status = runner.check(asked, job_id)
-        except Exception as error:  # noqa: BLE001 - a target that can not be asked can not be ruled out
+        except Exception as error:  # noqa: BLE001 - a target that cannot be asked cannot be ruled out
             log.warning("rerun-job-unknown", run=str(run.key), error=str(error))
             return JobState.RUNNING
         if status.state.terminal:
@@ -169,7 +169,7 @@ def _accepted(
         opened_by=f"{asked.source} rerun: {asked.reason or verdict.reason}",
         requested_by=asked.requested_by,
     )
-    told = records.event(
+    event = records.event(
         EventType.RERUN_ACCEPTED,
         asked.key,
         now,
@@ -180,7 +180,7 @@ def _accepted(
         requestedBy=asked.requested_by or None,
     )
     return [
-        records.put_event(told),
+        records.put_event(event),
         *opening.opening_writes(control, config, again, run),
         *opening.version_writes(control, config, current.document),
         records.put_rerun(again, asked.reason or verdict.reason),
@@ -192,7 +192,7 @@ def _accepted(
 
 def _refused(control: Control, where: Key, asked: RerunRequest, run: Run | None, verdict: RerunVerdict) -> list[Write]:
     now = control.now()
-    told = records.event(
+    event = records.event(
         EventType.RERUN_REJECTED,
         asked.key,
         now,
@@ -215,7 +215,7 @@ def _refused(control: Control, where: Key, asked: RerunRequest, run: Run | None,
     return [
         _decision(where, "rejected", verdict.reason, now),
         records.put_job(logged, control.new_id()),
-        records.put_event(told),
+        records.put_event(event),
     ]
 
 

@@ -66,13 +66,13 @@ def sensor_changed(control: Control, change: Change) -> None:
 def run_changed(control: Control, change: Change) -> None:
     """A run record was written: start what is PENDING, time what waits for its retry, watch what has completed."""
     # Of these nothing follows by itself, and whatever the run has become since has a change of its own.
-    told = change.item or {}
-    status = told.get("status")
-    if status in (RunStatus.TRIGGERING, RunStatus.RUNNING) or (status == RunStatus.PENDING and "passedAt" in told):
+    written = change.item or {}
+    status = written.get("status")
+    if status in (RunStatus.TRIGGERING, RunStatus.RUNNING) or (status == RunStatus.PENDING and "passedAt" in written):
         return
     key = keys.run_of(change.pk, change.sk, keys.RUN)
     run = records.get_run(control.store, key)
-    if run is None or told.get("version", run.version) != run.version:
+    if run is None or written.get("version", run.version) != run.version:
         return
     match run.status:
         case RunStatus.PENDING if run.passed_at is None:

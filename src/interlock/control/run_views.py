@@ -175,9 +175,9 @@ def run(store: Store, key: RunKey, now: datetime) -> RunDetail | None:
     found = records.get_run(store, key)
     if found is None:
         return None
-    told = event_views.of_run(store, found)
+    events = event_views.of_run(store, found)
     reruns = records.reruns_of(store, key)
-    rules, live = _rules(store, found, told, now)
+    rules, live = _rules(store, found, events, now)
     return RunDetail(
         **_run_fields(found),
         config_version=found.config_version,
@@ -191,31 +191,31 @@ def run(store: Store, key: RunKey, now: datetime) -> RunDetail | None:
         job_started_at=found.job_started_at,
         retry_at=found.retry_at,
         first_completed_at=found.first_completed_at,
-        attempts=attempts_of(found, reruns, told),
+        attempts=attempts_of(found, reruns, events),
         rules=rules,
         rules_live=live,
         job_log=records.job_log(store, key),
         reruns=reruns,
-        events=told,
+        events=events,
         sla=sla_of(store, key),
     )
 
 
-def _rules(store: Store, run_: Run, told: Sequence[EventView], now: datetime) -> tuple[list[RuleResult], bool]:
+def _rules(store: Store, run_: Run, events: Sequence[EventView], now: datetime) -> tuple[list[RuleResult], bool]:
     if run_.status is RunStatus.PENDING and run_.passed_at is None:
         config = catalog.opened_with(store, run_.pipeline, run_.config_version)
         return list(readiness.readiness(store, config, run_.key, now).results), True
     decided = (EventType.VALIDATION_PASSED, EventType.VALIDATION_EXHAUSTED)
-    for one in reversed(told):
+    for one in reversed(events):
         if one.type in decided and one.detail.get("attempt") == run_.attempt:
             return msgspec.convert(one.detail.get("results", []), list[RuleResult]), False
     return [], False
 
 
-def attempts_of(run_: Run, reruns: Sequence[RerunRecord], told: Sequence[EventView]) -> list[Attempt]:
+def attempts_of(run_: Run, reruns: Sequence[RerunRecord], events: Sequence[EventView]) -> list[Attempt]:
     """Every attempt of a run: the latest from its record, earlier ones from what was told of them."""
     made = {number: Attempt(attempt=number) for number in range(1, run_.attempt + 1)}
-    for one in told:
+    for one in events:
         number = one.detail.get("attempt")
         if number in made:
             made[number] = _learnt(made[number], one)
@@ -233,12 +233,12 @@ def attempts_of(run_: Run, reruns: Sequence[RerunRecord], told: Sequence[EventVi
     return list(made.values())
 
 
-def _learnt(attempt: Attempt, told: EventView) -> Attempt:
+def _learnt(attempt: Attempt, events: EventView) -> Attempt:
     """What an event adds to what is known of its attempt."""
     known_ = attempt
-    detail, at = told.detail, told.timestamp
+    detail, at = events.detail, events.timestamp
     ids = {"run_id": detail.get("runId") or known_.run_id, "job_id": detail.get("jobId") or known_.job_id}
-    match told.type:
+    match events.type:
         case EventType.TRIGGER_STARTED:
             source = Source(detail["source"]) if detail.get("source") in list(Source) else None
             return msgspec.structs.replace(

@@ -75,12 +75,12 @@ def fire_alerts(control: Control, key: RunKey) -> dict[str, Any]:
         if not due:
             return {"fired": []}, []
         fired = replace(state, version=state.version + 1, fired=state.fired | dict.fromkeys(due, now))
-        told = [_alert(control, state, run, kind, now) for kind in due]
+        event = [_alert(control, state, run, kind, now) for kind in due]
         same = Missing() if run is None else Matches({"version": run.version})
         return {"fired": [kind.value for kind in due]}, [
             records.put_sla(fired, state),
             Require(records.run_record(key, keys.RUN), same),
-            *records.put_events(*told),
+            *records.put_events(*event),
         ]
 
     return records.settle_commit(control, decide)

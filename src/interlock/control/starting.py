@@ -33,11 +33,11 @@ _CLOCKS_APART: Final = timedelta(seconds=5)
 
 
 class TriggerInfrastructureError(InterlockError):
-    """The target could not be reached or can not take the job now; the lifecycle tries again."""
+    """The target could not be reached or cannot take the job now; the lifecycle tries again."""
 
 
 class TriggerRefusedError(InterlockError):
-    """The target will never take this job; trying again can not help."""
+    """The target will never take this job; trying again cannot help."""
 
 
 def trigger(control: Control, key: RunKey, attempt: int) -> Output:
@@ -54,8 +54,8 @@ def trigger(control: Control, key: RunKey, attempt: int) -> Output:
     except InvalidValueError as error:
         raise _failed(control, run, str(error), permanent=True, refused=True) from error
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"
-        raise _failed(control, run, told, permanent=False, refused=False) from error
+        failure = f"{type(error).__name__}: {error}"
+        raise _failed(control, run, failure, permanent=False, refused=False) from error
     if started is None:
         message = f"nobody can tell whether the job {run.run_id} was started; look in the target, then rerun"
         completion.fail_final(control, key, attempt, FinalReason.UNCERTAIN, message)
@@ -139,7 +139,7 @@ def _record_start(control: Control, run: Run, started: JobStarted) -> bool:
             current, RunStatus.RUNNING, now=now, job_id=started.job_id, triggered_at=now, refused=False
         )
         config = catalog.opened_with(control.store, run.pipeline, run.config_version)
-        told = records.event(
+        event = records.event(
             EventType.JOB_TRIGGERED,
             run.key,
             now,
@@ -149,7 +149,7 @@ def _record_start(control: Control, run: Run, started: JobStarted) -> bool:
             jobId=started.job_id,
             jobType=config.job.type if config.job else None,
         )
-        writes: list[Write] = [records.put_run(running, current), records.put_event(told)]
+        writes: list[Write] = [records.put_run(running, current), records.put_event(event)]
         if started.status is not None and started.status.state.terminal:
             ended = job_record(running, started.status, now, by=BY_LIFECYCLE)
             writes.append(records.put_job(ended, control.new_id()))
@@ -199,7 +199,7 @@ def exhausted(control: Control, key: RunKey, attempt: int, error: str) -> Output
             lease_until=None,
             message=message,
         )
-        told = records.event(
+        event = records.event(
             EventType.RETRY_EXHAUSTED,
             key,
             now,
@@ -214,7 +214,7 @@ def exhausted(control: Control, key: RunKey, attempt: int, error: str) -> Output
             records.put_run(ended, run),
             records.drop_active(key),
             records.put_job(logged, control.new_id()),
-            records.put_event(told),
+            records.put_event(event),
         ]
 
     return records.settle_commit(control, decide)
@@ -244,7 +244,7 @@ def runner_of(control: Control, config: PipelineConfig) -> JobRunner:
     """The runner of a pipeline's job type."""
     if config.job is None or config.job.type not in control.jobs:
         kind = config.job.type if config.job else "none"
-        raise JobStartError(f"jobs of type {kind} can not be started by this installation", permanent=True)
+        raise JobStartError(f"jobs of type {kind} cannot be started by this installation", permanent=True)
     return control.jobs[config.job.type]
 
 

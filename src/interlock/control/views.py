@@ -106,7 +106,7 @@ class ReadinessView(_View, frozen=True, kw_only=True):
 
 def known(store: Store, pipeline: str) -> Stored:
     """A stored pipeline, valid or not; an unknown name is an error with the nearest names."""
-    # A name that can not be one would only be refused by the store as an oversized key.
+    # A name that cannot be one would only be refused by the store as an oversized key.
     found = catalog.stored(store, pipeline) if pipeline and len(pipeline) <= 128 else None
     if found is not None:
         return found

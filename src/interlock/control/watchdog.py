@@ -101,10 +101,10 @@ def _looking_back(watched: Watched, schedule: Schedule) -> timedelta:
 def _degraded(control: Control, errors: dict[str, str]) -> None:
     slot = RunKey("_watchdog", "", "")
     message = f"watchdog checks failed: {', '.join(sorted(errors))}"
-    told = records.event(
+    event = records.event(
         EventType.WATCHDOG_DEGRADED, slot, control.now(), message, checks=sorted(errors), errors=errors
     )
-    control.store.commit([records.put_event(told)])
+    control.store.commit([records.put_event(event)])
 
 
 def _exists(control: Control, watched: Watched, schedule: Schedule) -> Callable[[Period], bool]:
@@ -121,8 +121,8 @@ def _tell(control: Control, watched: Watched, schedule: Schedule, finding: Findi
     key = RunKey(watched.config.id, schedule.schedule_id, str(finding.period))
     if records.was_alerted(control.store, key, finding.event):
         return
-    told = records.event(finding.event, key, watched.now, f"{key.pipeline}: {finding.message}", **finding.detail)
-    records.publish_once(control, told, finding.event)
+    event = records.event(finding.event, key, watched.now, f"{key.pipeline}: {finding.message}", **finding.detail)
+    records.publish_once(control, event, finding.event)
 
 
 # ------------------------------------------------------------------------------------------------- 1, 4: active runs
@@ -166,8 +166,8 @@ def _revive(control: Control, run_: Run) -> None:
     if control.executions.is_open(keys.execution_name(run_.key, run_.attempt)):
         return
     if opening.start_execution(control, run_):
-        told = _recovered(control, run_.key, f"attempt {run_.attempt} had no execution")
-        records.publish_once(control, told, f"{EventType.TRIGGER_RECOVERED}-{run_.attempt}-{run_.version}")
+        event = _recovered(control, run_.key, f"attempt {run_.attempt} had no execution")
+        records.publish_once(control, event, f"{EventType.TRIGGER_RECOVERED}-{run_.attempt}-{run_.version}")
     elif run_.status is RunStatus.RUNNING and records.outcome_of(control.store, run_) is not None:
         completion.settle(control, run_.key, run_.attempt)
 
@@ -230,8 +230,8 @@ def _open_lost(
     if calendars.withheld(schedule, watched.calendars, key.period.day) is not None:
         return
     start = opening.Start(key=key, opened_by=f"watchdog: {why}", day=key.period.day, first_arrival=arrived)
-    told = _recovered(control, key, f"its start had been lost ({why})")
-    opening.open_first(control, start, told)
+    event = _recovered(control, key, f"its start had been lost ({why})")
+    opening.open_first(control, start, event)
 
 
 # ------------------------------------------------------------------------------------------- 2, 3: missed schedules
@@ -364,8 +364,8 @@ def _expire(control: Control, watched: Watched, schedule: Schedule, finding: Fin
         ended_at=now,
         message=finding.message,
     )
-    told = records.event(finding.event, key, now, f"{key.pipeline}: {finding.message}", **finding.detail)
-    writes: list[Write] = [records.put_run(ended, None), records.put_event(told)]
+    event = records.event(finding.event, key, now, f"{key.pipeline}: {finding.message}", **finding.detail)
+    writes: list[Write] = [records.put_run(ended, None), records.put_event(event)]
     control.store.commit([*writes, *opening.version_writes(control, current.config, current.document)])
 
 
@@ -383,7 +383,7 @@ def missing_post_run(control: Control, watched: Watched) -> None:
         key = keys.run_of(pk, record.key.sk, keys.AWAITED)
         names = readiness.post_run_names(watched.config)
         message = f"no post-run sensor of {key.pipeline} for {key.date} came after its completion"
-        told = records.event(
+        event = records.event(
             EventType.POST_RUN_SENSOR_MISSING,
             key,
             watched.now,
@@ -397,7 +397,7 @@ def missing_post_run(control: Control, watched: Watched) -> None:
         # Only if it is still awaited: the data, or a rerun, may have come since the query.
         still = Matches({name: record.item.get(name) for name in ("attempt", "dueAt")})
         gone = Delete(record.key, still)
-        control.store.commit([gone, records.once(key, what, watched.now), records.put_event(told)])
+        control.store.commit([gone, records.once(key, what, watched.now), records.put_event(event)])
 
 
 CHECKS: Final[tuple[tuple[str, Callable[[Control, Watched], None]], ...]] = (

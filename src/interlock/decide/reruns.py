@@ -84,12 +84,12 @@ def decide_rerun(
     """Accept the request, or say why not. The first obstacle in the order of RerunRefusal is the one named.
 
     `excluded`: the calendar's reason, a sentence, if it has one. `changed`: some sensor that the rules, the trigger or
-    the post-run read has changed since the last attempt's evaluation. `job_running`: the target says so, or can not be
+    the post-run read has changed since the last attempt's evaluation. `job_running`: the target says so, or cannot be
     asked; only a run that ended without knowing (`transitions.job_may_have_started`) needs the question.
     """
     if request.source not in _REQUESTABLE:
         raise InvalidValueError(
-            f"a rerun of {request.key} can not be requested by {request.source!r}: "
+            f"a rerun of {request.key} cannot be requested by {request.source!r}: "
             f"it is one of {', '.join(sorted(_REQUESTABLE))}"
         )
     if excluded is not None:

@@ -29,7 +29,7 @@ _HOUR_TEXT: Final = re.compile(r"[0-9]{1,2}")
 
 
 class WritePeriod(msgspec.Struct, frozen=True):
-    """The period a write names for itself, if any; `problem` says why one that it tried to name can not be read."""
+    """The period a write names for itself, if any; `problem` says why one that it tried to name cannot be read."""
 
     period: Period | None
     problem: str = ""

@@ -1,7 +1,7 @@
 """Templates in a job's config: `${DATE}`, `${RUN_ID}`, `${INTERLOCK_...}` (SPEC 15).
 
 A name that is not known is an error, never an empty string: a job started with half a path is an accident. `$${` is
-a literal `${`. What is filled in is not looked at again, so that a value can not smuggle in a template.
+a literal `${`. What is filled in is not looked at again, so that a value cannot smuggle in a template.
 """
 
 import re

@@ -148,14 +148,14 @@ def _check_reason(run: Run, before: RunStatus, last: RunStatus, reason: FinalRea
     if last is not RunStatus.FAILED_FINAL:
         if reason is not None:
             raise IllegalTransitionError(
-                f"{_name(run)} can not be {last} because of {reason}: only FAILED_FINAL has a final_reason"
+                f"{_name(run)} cannot be {last} because of {reason}: only FAILED_FINAL has a final_reason"
             )
         return
     if reason not in REASONS[before]:
         given = "no final_reason" if reason is None else f"the final_reason {reason}"
         known = ", ".join(sorted(REASONS[before]))
         raise IllegalTransitionError(
-            f"{_name(run)} can not go from {before} to {last} with {given}: it is one of {known}"
+            f"{_name(run)} cannot go from {before} to {last} with {given}: it is one of {known}"
         )
 
 
@@ -176,7 +176,7 @@ def open_attempt(
     if run is None:
         return _first_attempt(key, source, now, opening)
     if run.key != key:
-        raise IllegalTransitionError(f"{_name(run)} can not open an attempt of {key}: that is another run")
+        raise IllegalTransitionError(f"{_name(run)} cannot open an attempt of {key}: that is another run")
     _check_new_attempt(run, source, via)
     return Run(
         pipeline=run.pipeline,
@@ -209,14 +209,14 @@ def _check_new_attempt(run: Run, source: Source, via: tuple[RunStatus, ...]) -> 
     if source not in NEW_ATTEMPT[before]:
         known = ", ".join(sorted(NEW_ATTEMPT[before]))
         raise IllegalTransitionError(
-            f"{_name(run)} can not go from {before} to PENDING by {source}: it is one of {known}"
+            f"{_name(run)} cannot go from {before} to PENDING by {source}: it is one of {known}"
         )
 
 
 def _first_attempt(key: RunKey, source: Source, now: datetime, opening: Opening) -> Run:
     if source not in FIRST_ATTEMPT:
         known = ", ".join(sorted(FIRST_ATTEMPT))
-        raise IllegalTransitionError(f"{key} has no attempt yet: {source} can not open its first; it is one of {known}")
+        raise IllegalTransitionError(f"{key} has no attempt yet: {source} cannot open its first; it is one of {known}")
     return Run(
         pipeline=key.pipeline,
         schedule=key.schedule,
@@ -242,7 +242,7 @@ def _illegal(run: Run, before: RunStatus, after: RunStatus) -> IllegalTransition
         hint = "; a new attempt is opened by open_attempt once this one has ended"
     elif before is RunStatus.FAILED_FINAL and after is RunStatus.COMPLETED:
         hint = f"; it ended by {run.final_reason}, which leaves no job that could still succeed"
-    return IllegalTransitionError(f"{_name(run)} can not go from {before} to {after}{hint}")
+    return IllegalTransitionError(f"{_name(run)} cannot go from {before} to {after}{hint}")
 
 
 def _name(run: Run) -> str:

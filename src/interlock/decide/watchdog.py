@@ -173,7 +173,7 @@ def deadlines_due(
     findings: list[Finding] = []
     for period, begins in _awaited(schedule, calendars, trigger.deadline, first, now):
         due = trigger_deadline(trigger, schedule, period)
-        # A deadline before the run could begin (`period: previous`, an afternoon hour against 09:30) can not be kept.
+        # A deadline before the run could begin (`period: previous`, an afternoon hour against 09:30) cannot be kept.
         if due is not None and max(first, begins) <= due <= now and not opened(period):
             findings.append(_deadline_passed(trigger, period, due))
     return findings

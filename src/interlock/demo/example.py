@@ -14,7 +14,7 @@ _COPIED: Final = ("pipelines", "calendars", "feeds", "jobs")
 
 
 class DemoError(InterlockError):
-    """The demo can not be played, or did not come out as it should."""
+    """The demo cannot be played, or did not come out as it should."""
 
 
 def example_folder() -> Path:

@@ -162,7 +162,7 @@ class Machine:
             if isinstance(went, CallTask):
                 return replace(went, entered=tuple(entered))
             execution = went
-        cause = f"{_MAX_WALK} states without a task or a wait: the definition loops for ever"
+        cause = f"{_MAX_WALK} states without a task or a wait: the definition loops forever"
         return Ended(execution=ended(execution, Status.FAILED, RUNTIME, cause), entered=tuple(entered))
 
     def _visit(self, execution: ExecutionState, now: datetime) -> ExecutionState | CallTask:

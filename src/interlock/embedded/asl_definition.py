@@ -185,7 +185,7 @@ def _check_state(state: State) -> None:
         raise DefinitionError("exactly one of Next and End is needed")
     for path in _result_paths(state):
         if path.context:
-            raise DefinitionError(f"ResultPath {path.text!r}: a result can not be put into the context object")
+            raise DefinitionError(f"ResultPath {path.text!r}: a result cannot be put into the context object")
     match state:
         case Task():
             _at_most_one(state, "timeout_seconds", "timeout_seconds_path")

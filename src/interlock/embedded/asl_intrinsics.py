@@ -79,7 +79,7 @@ _Node = _Members | _Items | Expression
 
 
 class Template:
-    """A payload template (`Parameters`, `ResultSelector`); DefinitionError names what can not be read in it."""
+    """A payload template (`Parameters`, `ResultSelector`); DefinitionError names what cannot be read in it."""
 
     __slots__ = ("_root",)
 

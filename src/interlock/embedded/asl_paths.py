@@ -122,5 +122,5 @@ def _placed(node: Json, steps: tuple[str | int, ...], value: Json, path: str) ->
     if isinstance(step, int) and isinstance(node, list) and step < len(node):
         return [*node[:step], _placed(node[step], rest, value, path), *node[step + 1 :]]
     raise StatesError(
-        RESULT_PATH_MATCH_FAILURE, f"the result can not be put at {path!r}: the input has no place at {step!r}"
+        RESULT_PATH_MATCH_FAILURE, f"the result cannot be put at {path!r}: the input has no place at {step!r}"
     )

@@ -25,7 +25,7 @@ _WHOLE: Final = re.compile(r"-?\d+")
 
 
 class UpdateRefusedError(InterlockError):
-    """Parameters of `updateItem` that can not be carried out."""
+    """Parameters of `updateItem` that cannot be carried out."""
 
     error_name: Final = "DynamoDb.DynamoDbException"
 

@@ -84,7 +84,7 @@ class ScaledClock:
 
 def _checked(speed: float) -> float:
     if not speed > 0:
-        raise InvalidValueError(f"a clock can not run at {speed} times the speed: give a number above 0")
+        raise InvalidValueError(f"a clock cannot run at {speed} times the speed: give a number above 0")
     return speed
 
 

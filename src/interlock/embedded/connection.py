@@ -27,7 +27,7 @@ _MEANINGS: Final = {
     sqlite3.SQLITE_BUSY: f"another process held it locked for {BUSY_SECONDS:.0f} s: end that process, or try again",
     sqlite3.SQLITE_FULL: "the disk is full: make room",
     sqlite3.SQLITE_READONLY: "it may not be written: check the permissions of the file and of its directory",
-    sqlite3.SQLITE_CANTOPEN: "it can not be opened: check that its directory exists and may be written",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened: check that its directory exists and may be written",
     sqlite3.SQLITE_NOTADB: "it is not a SQLite database: name another file",
     sqlite3.SQLITE_CORRUPT: "it is damaged: restore it from a backup, or recover it with `sqlite3 FILE .recover`",
     sqlite3.SQLITE_IOERR: "reading or writing the disk failed: look at the machine's log",

@@ -324,7 +324,7 @@ class Database:
     def head(self) -> int:
         """The number of the latest change."""
         with self._news:
-            self._look_abroad()
+            self._poll_other_processes()
             return self._head
 
     @property
@@ -339,13 +339,13 @@ class Database:
         """
         end = time.monotonic() + seconds
         with self._news:
-            self._look_abroad()
+            self._poll_other_processes()
             while self._head <= after and (left := end - time.monotonic()) > 0:
                 self._news.wait(min(left, _POLL_SECONDS))
-                self._look_abroad()
+                self._poll_other_processes()
             return self._head
 
-    def _look_abroad(self) -> None:
+    def _poll_other_processes(self) -> None:
         """Notice what other processes committed. Called with `_news` held, which guards the watching connection."""
         if self._watch is None or self._closed:
             return

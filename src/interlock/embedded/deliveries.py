@@ -247,7 +247,7 @@ class Deliveries:
                 self._work(self._clock.now(), mine)
                 wait = self._until_next(mine)
             except Exception as error:  # noqa: BLE001  the disk may be full for a while; alerts must go on afterwards
-                _log.error("alerts can not be taken from the queue; trying again", error=str(error))
+                _log.error("alerts cannot be taken from the queue; trying again", error=str(error))
                 wait = _LONGEST_WAIT
             with self._news:
                 self._news.wait_for(partial(self._rang_since, heard), wait)

@@ -122,7 +122,7 @@ def _alive(server: Server) -> bool:
 
 
 def _process_start(pid: int) -> str:
-    """When a process started, in whatever unit the system has; "" where that can not be told."""
+    """When a process started, in whatever unit the system has; "" where that cannot be told."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -16,7 +16,7 @@ from interlock.embedded.bus import LocalBus
 from interlock.embedded.calendar_clock import CalendarClock
 from interlock.embedded.database import Database
 from interlock.embedded.executions import SqliteExecutions
-from interlock.embedded.fibers import Outside
+from interlock.embedded.fibers import TargetThreads
 from interlock.embedded.lifecycle import ORCHESTRATOR, SLA_MONITOR, load_lifecycle
 from interlock.embedded.store import SqliteStore
 from interlock.embedded.stream import StreamConsumer
@@ -32,21 +32,21 @@ from interlock.ports.timers import TimerKind
 _log = structlog.get_logger(__name__)
 
 
-class _OutsideRunner:
+class _ThreadedRunner:
     """A job's target, called on a thread of its own: the call may take long, and fibers must not wait for it."""
 
-    def __init__(self, runner: JobRunner, outside: Outside) -> None:
+    def __init__(self, runner: JobRunner, threads: TargetThreads) -> None:
         self._runner = runner
-        self._outside = outside
+        self._threads = threads
 
     def start(self, request: JobRequest) -> JobStarted:
-        return self._outside.call(lambda: self._runner.start(request))
+        return self._threads.call(lambda: self._runner.start(request))
 
     def recover(self, request: JobRequest) -> JobStarted | Recovery:
-        return self._outside.call(lambda: self._runner.recover(request))
+        return self._threads.call(lambda: self._runner.recover(request))
 
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
-        return self._outside.call(lambda: self._runner.check(request, job_id))
+        return self._threads.call(lambda: self._runner.check(request, job_id))
 
 
 class Engine:
@@ -63,7 +63,7 @@ class Engine:
         bus: LocalBus | None = None,
     ) -> None:
         settings = settings or Settings()
-        outside = Outside()
+        threads = TargetThreads()
         self.database = database
         self.clock = clock
         self.bus = bus or LocalBus()
@@ -80,7 +80,7 @@ class Engine:
             store=self.store,
             executions=self.executions,
             timers=self.timers,
-            jobs={type_: _OutsideRunner(runner, outside) for type_, runner in jobs.items()},
+            jobs={type_: _ThreadedRunner(runner, threads) for type_, runner in jobs.items()},
             clock=clock,
             new_id=new_id,
             settings=settings,

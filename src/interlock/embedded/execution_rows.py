@@ -105,7 +105,7 @@ def insert(connection: sqlite3.Connection, execution: ExecutionState) -> StartRe
 def save(connection: sqlite3.Connection, execution: ExecutionState, version: int, now: datetime) -> None:
     """Write an execution that waits or has ended; StaleRowError when somebody was faster.
 
-    Of one that has ended only the name, how it ended and when are kept: a name is used once for ever, the data is not.
+    Of one that has ended only the name, how it ended and when are kept: a name is used once forever, the data is not.
     """
     open_ = execution.status is Status.RUNNING
     waiting = execution.waiting

@@ -134,10 +134,10 @@ class ExecutionWorkers:
 
     def _run_one(self, name: str) -> None:
         if self._stopping.is_set() or self._run(name):
-            self._let_go(name)
+            self._release(name)
         else:
             # A fiber must not wait: the execution stays busy for a moment, so that it is not tried again at once.
-            cool_down = threading.Timer(_COOL_DOWN_SECONDS, self._let_go, (name,), {"again": True})
+            cool_down = threading.Timer(_COOL_DOWN_SECONDS, self._release, (name,), {"again": True})
             cool_down.daemon = True
             cool_down.start()
 
@@ -150,7 +150,7 @@ class ExecutionWorkers:
             return False
         return True
 
-    def _let_go(self, name: str, *, again: bool = False) -> None:
+    def _release(self, name: str, *, again: bool = False) -> None:
         """It is not run any more. Whatever rang meanwhile may have been for it: then the dispatcher looks again."""
         with self._bell:
             rung = self._busy.pop(name) != self._rings

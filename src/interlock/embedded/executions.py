@@ -273,8 +273,8 @@ class SqliteExecutions:
             self._on_end(execution)
 
     def _give_up(self, name: str, error: Exception, at: datetime) -> None:
-        """A row that can not be read can not be run; it must not be due for ever either."""
-        _log.error("an execution's row can not be read; it is closed", execution=name, error=str(error))
+        """A row that cannot be read cannot be run; it must not be due forever either."""
+        _log.error("an execution's row cannot be read; it is closed", execution=name, error=str(error))
         execution = ended(self._machine.begin(name, None, at), Status.FAILED, RUNTIME, f"unreadable row: {error}")
         ((version,),) = self._database.read("SELECT version FROM executions WHERE name = ?", (name,))
         self._save(execution, version, at)

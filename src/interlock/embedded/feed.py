@@ -2,7 +2,7 @@
 
 One thread follows the changes and hands every event to every listener, in the order of the commits. A listener that
 came from the past first reads up to where the feed stood when it joined (`between`), so that it misses nothing and gets
-nothing twice. Changes are pruned when all consumers have passed them; `between` says when it can not reach back.
+nothing twice. Changes are pruned when all consumers have passed them; `between` says when it cannot reach back.
 """
 
 import threading
@@ -115,7 +115,7 @@ class EventFeed:
                 head = self._database.wait_for_change(self._position, _WAIT_SECONDS)
                 self._advance(head)
             except InterlockError as error:
-                _log.error("the events can not be followed; trying again", error=str(error))
+                _log.error("the events cannot be followed; trying again", error=str(error))
                 self._stopping.wait(_WAIT_SECONDS)
 
     def _is_wanted(self) -> bool:
@@ -154,7 +154,7 @@ def _told(rows: list[Row]) -> list[Told]:
                 event = records.convert(_decode(item), Event, Key(Table.EVENTS, pk, sk))
             except InterlockError as error:
                 # The event-sink makes it a dead letter; here it must not stand before all that come after it.
-                _log.warning("an event can not be read; it is left out", error=str(error))
+                _log.warning("an event cannot be read; it is left out", error=str(error))
                 continue
             found.append(Told(seq, event_views.view(pk, sk, event)))
     return found

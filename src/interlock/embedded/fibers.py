@@ -109,7 +109,7 @@ def park(fiber: Fiber) -> None:
     parent.switch()
 
 
-class Outside:
+class TargetThreads:
     """Threads for what takes long: calls of the systems in which jobs live.
 
     A target that hangs must not keep the process from ending, so they are daemons; a ThreadPoolExecutor's are not.

@@ -111,8 +111,8 @@ class FolderWatch:
             print_ = self._fingerprint()
         except OSError as error:
             # A folder that is gone for a moment (a mount, a checkout) does not take its pipelines with it.
-            problem = Problem(str(self._folder), None, "", f"can not be read: {error.strerror or error}")
-            _log.error("the pipeline files can not be read", problem=str(problem))
+            problem = Problem(str(self._folder), None, "", f"cannot be read: {error.strerror or error}")
+            _log.error("the pipeline files cannot be read", problem=str(problem))
             return Applied(problems=(problem,))
         result = load_paths([self._folder])
         before = self._origin()
@@ -174,7 +174,7 @@ class FolderWatch:
     def _tell_invalid(self, file: Path, problems: list[str]) -> None:
         name = _named_by(file)
         content = sha256("\n".join(problems).encode("utf-8", "replace")).hexdigest()[:16]
-        told = records.event(
+        event = records.event(
             EventType.CONFIG_INVALID,
             RunKey(name, "", ""),
             self._control.now(),
@@ -182,7 +182,7 @@ class FolderWatch:
             errors=problems[:100],
             configVersion=content,
         )
-        records.publish_once(self._control, told, f"CONFIG_INVALID-{content}")
+        records.publish_once(self._control, event, f"CONFIG_INVALID-{content}")
 
 
 def _stamp(file: Path) -> tuple[str, int, int, int]:

@@ -76,7 +76,7 @@ CREATE TABLE dead_letters (
     UNIQUE (kind, source, ref)
 ) STRICT;
 
--- `id` is new each time a name is armed: a receiver that finishes late can not delete what was armed meanwhile.
+-- `id` is new each time a name is armed: a receiver that finishes late cannot delete what was armed meanwhile.
 -- `due_us` is when to try next; it leaves `at_us` behind when the receiver fails.
 CREATE TABLE timers (
     id        INTEGER PRIMARY KEY AUTOINCREMENT,

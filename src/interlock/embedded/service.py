@@ -182,7 +182,7 @@ class Service:
 
     # ------------------------------------------------------------------------------------------------- health
 
-    def troubles(self) -> list[str]:
+    def health_problems(self) -> list[str]:
         """What keeps this controller from doing its work, in words; nothing when it is ready."""
         if not self._running or self._stopping.is_set():
             return ["the controller is not running"]
@@ -192,7 +192,7 @@ class Service:
             lags = {consumer.name: consumer.lag() for consumer in self.consumers}
         except StoreError as error:
             _log.error("the store is not writable", error=str(error))
-            return [*found, "the store can not be written"]
+            return [*found, "the store cannot be written"]
         return found + [f"{name} is {lag} changes behind" for name, lag in lags.items() if lag > _LAG_LIMIT]
 
     def command_output(self, run_id: str) -> str:

@@ -189,8 +189,8 @@ class StreamConsumer:
             self._broken = True
 
     def _unreadable(self, error: Exception) -> None:
-        # The disk may be full for a while; a consumer that ended would stay silent for ever.
-        _log.error("changes can not be read; trying again", consumer=self.name, error=str(error))
+        # The disk may be full for a while; a consumer that ended would stay silent forever.
+        _log.error("changes cannot be read; trying again", consumer=self.name, error=str(error))
 
     # ------------------------------------------------------------------------------------------------ both
 

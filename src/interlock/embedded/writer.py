@@ -156,7 +156,7 @@ class WriterThread:
                 self.refresh()
                 fiber = self.resting.pop() if self.resting else Fiber(self)
                 fiber.begin(item)
-            # With nothing else to do, commit; but fibers that keep coming must not hold it up for ever.
+            # With nothing else to do, commit; but fibers that keep coming must not hold it up forever.
             if group and (item is _NOTHING_THERE or item is None or self._is_due(group, patient_until)):
                 self._commit(group)
                 group = []

@@ -207,7 +207,7 @@ class _GuardedBackend(httpcore.NetworkBackend):
         try:
             addresses = self._resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise httpcore.ConnectError(f"the name {host} can not be resolved: {error}") from error
+            raise httpcore.ConnectError(f"the name {host} cannot be resolved: {error}") from error
         self._policy.check(host, addresses)
         failure: Exception = httpcore.ConnectError(f"the name {host} has no address")
         for address in addresses:

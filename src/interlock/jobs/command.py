@@ -187,7 +187,7 @@ class CommandRunner:
         """Little of the controller's environment: its tokens are no business of a job's."""
         for name in config.env:
             if not name or "=" in name:
-                raise refused(request, f"env: {name!r} can not be the name of a variable")
+                raise refused(request, f"env: {name!r} cannot be the name of a variable")
         return {
             "PATH": os.defpath,
             **{name: self._environment[name] for name in INHERITED if name in self._environment},
@@ -260,7 +260,7 @@ def _argv(request: JobRequest, command: list[Text] | str) -> list[str]:
     try:
         argv = shlex.split(command) if isinstance(command, str) else [str(part) for part in command]
     except ValueError as error:
-        raise refused(request, f"command: {command!r} can not be split into words: {error}") from error
+        raise refused(request, f"command: {command!r} cannot be split into words: {error}") from error
     if not argv or not argv[0]:
         raise refused(request, "command: is empty: name a program and its arguments")
     return argv

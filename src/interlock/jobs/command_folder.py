@@ -12,7 +12,7 @@ Whoever finds the lock free therefore knows that no wrapper is at work and none 
 was never run and never will be: it may be started again. With it the command was run; it may outlive its wrapper, which
 its process number and start time tell.
 
-A process number alone proves nothing (it may be used again), a held lock does: it can not outlive its process.
+A process number alone proves nothing (it may be used again), a held lock does: it cannot outlive its process.
 """
 
 import contextlib
@@ -107,7 +107,7 @@ class RunFolder:
         # A run id becomes a file name; ours always can, a foreign one must not lead elsewhere.
         if not _RUN_ID.fullmatch(run_id):
             raise JobStartError(
-                f"{run_id!r} can not name a folder: use at most 200 letters, digits, '.', '_' and '-'", permanent=True
+                f"{run_id!r} cannot name a folder: use at most 200 letters, digits, '.', '_' and '-'", permanent=True
             )
         self.path: Final = root / run_id
         self.run_id: Final = run_id
@@ -166,7 +166,7 @@ class RunFolder:
         return self._read(EXIT, Exit)
 
     def claimed_by(self) -> Claim | None:
-        """Whose command it is; None when that can not be read."""
+        """Whose command it is; None when that cannot be read."""
         return self._read(_REQUEST, Claim)
 
     @property

@@ -1,6 +1,6 @@
 """One thread that sees any number of processes end, at once and without asking again and again.
 
-Where the system has pidfds (Linux) it sleeps until one of them, or its own pipe, has news. What can not be waited for
+Where the system has pidfds (Linux) it sleeps until one of them, or its own pipe, has news. What cannot be waited for
 in that way is looked at every 100 ms: all of them on other systems, and for a moment a wrapper that has not yet
 said its number.
 """

@@ -150,7 +150,7 @@ class Command:
     def wait(self) -> int:
         """Its exit code, or minus the signal that ended it."""
         # First without reaping: while the zombie is there its number is not given to another process, so that an
-        # alarm that goes off just now can not hit a stranger.
+        # alarm that goes off just now cannot hit a stranger.
         if hasattr(os, "waitid"):  # not on every system
             os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
         signal.setitimer(signal.ITIMER_REAL, 0)

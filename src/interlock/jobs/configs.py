@@ -20,7 +20,7 @@ def read_config(request: JobRequest, type_: type[T]) -> T:
 
 
 def refused(request: JobRequest, problem: str) -> JobStartError:
-    """The error for a config that can not work however often it is tried."""
+    """The error for a config that cannot work however often it is tried."""
     return JobStartError(f"job.config of {request.key.pipeline}: {problem}", permanent=True)
 
 

@@ -15,7 +15,7 @@ class ExternalRunner:
         return JobStarted(job_id=request.run_id)
 
     def recover(self, request: JobRequest) -> JobStarted | Recovery:
-        """A start that does nothing can not be half done."""
+        """A start that does nothing cannot be half done."""
         return JobStarted(job_id=request.run_id)
 
     def check(self, request: JobRequest, job_id: str) -> JobStatus:

@@ -132,7 +132,7 @@ class HttpRunner:
         return _judge(request, config, target, answer)
 
     def recover(self, request: JobRequest) -> JobStarted | Recovery:
-        """Whether a lost request arrived can not be asked; it may be repeated where the target knows its key."""
+        """Whether a lost request arrived cannot be asked; it may be repeated where the target knows its key."""
         config = read_config(request, HttpConfig)
         return Recovery.START_AGAIN if config.callback or config.idempotent else Recovery.UNDECIDABLE
 
@@ -241,7 +241,7 @@ def _built(client: httpx.Client, request: JobRequest, config: HttpConfig, target
         )
     except (UnicodeEncodeError, ValueError, TypeError) as error:
         # The error of an encoder quotes what it could not encode.
-        raise refused(request, f"headers or body: can not be sent ({type(error).__name__})") from None
+        raise refused(request, f"headers or body: cannot be sent ({type(error).__name__})") from None
 
 
 def _body(request: JobRequest, config: HttpConfig, method: str) -> Mapping[str, Any] | list[Any] | str | None:

@@ -6,7 +6,7 @@ class InterlockError(Exception):
 
 
 class InvalidValueError(InterlockError, ValueError):
-    """A value a person wrote can not be read: a duration, a period, a key, a time."""
+    """A value a person wrote cannot be read: a duration, a period, a key, a time."""
 
 
 class StoreError(InterlockError):
@@ -42,7 +42,7 @@ class SensorTooLargeError(SensorRefusedError):
 class JobStartError(InterlockError):
     """A target refused to start a job.
 
-    `permanent` means that trying again can not help (access denied, no such job).
+    `permanent` means that trying again cannot help (access denied, no such job).
     """
 
     def __init__(self, message: str, *, permanent: bool) -> None:

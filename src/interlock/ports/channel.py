@@ -56,6 +56,6 @@ class Channel(Protocol):
         """Deliver; the thread for later alerts of the same run, if the channel has such a thing.
 
         `thread` is what an earlier send for the run returned. `maybe_sent`: a try begun at that instant may have
-        succeeded without anybody having recorded it; a channel whose receiver can not tell duplicates looks first.
+        succeeded without anybody having recorded it; a channel whose receiver cannot tell duplicates looks first.
         """
         ...

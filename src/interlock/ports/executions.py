@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 
 class StartResult(StrEnum):
-    """What came of a start. A name is used once, for ever."""
+    """What came of a start. A name is used once, forever."""
 
     STARTED = "started"
     ALREADY_OPEN = "already-open"

@@ -75,7 +75,7 @@ def updated(write: Update, current: Mapping[str, Any] | None) -> Item:
     for name, amount in write.add.items():
         number = item.get(name, 0)
         if isinstance(number, bool) or not isinstance(number, int | float):
-            raise CommitRefusedError(f"{_name(write.key)}: can not add to {name}: {number!r} is not a number")
+            raise CommitRefusedError(f"{_name(write.key)}: cannot add to {name}: {number!r} is not a number")
         item[name] = number + amount
         if fault := _fault(item[name], 0):
             raise CommitRefusedError(f"{_name(write.key)}: {name}{fault}")
@@ -126,7 +126,7 @@ def _check_names(write: Update) -> None:
         raise CommitRefusedError(f"{_name(write.key)}: {', '.join(twice)} is changed twice in one update")
     for name, amount in write.add.items():
         if isinstance(amount, bool) or not isinstance(amount, int):
-            raise CommitRefusedError(f"{_name(write.key)}: can not add {amount!r} to {name}: not an integer")
+            raise CommitRefusedError(f"{_name(write.key)}: cannot add {amount!r} to {name}: not an integer")
 
 
 def _check_attributes(key: Key, attributes: Mapping[str, Any]) -> None:

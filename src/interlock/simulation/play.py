@@ -35,5 +35,5 @@ def play(scenario: Scenario, *, fault: Fault | None = None) -> Played:
 
 
 def play_file(path: Path) -> Played:
-    """Read and play a scenario file; raises ScenarioError when it can not be read."""
+    """Read and play a scenario file; raises ScenarioError when it cannot be read."""
     return play(load_scenario(path))

@@ -24,7 +24,7 @@ _STEP_KINDS: Final = ("sensor", "rerun", "job", "apply", "remove", "calendar", "
 
 
 class ScenarioError(InterlockError):
-    """A scenario that can not be played; the problems say why, all of them."""
+    """A scenario that cannot be played; the problems say why, all of them."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
@@ -166,7 +166,7 @@ def load_scenario(path: Path) -> Scenario:
     try:
         data = path.read_bytes()
     except OSError as error:
-        problem = Problem(str(path), None, "", f"can not be read: {error.strerror}")
+        problem = Problem(str(path), None, "", f"cannot be read: {error.strerror}")
         raise ScenarioError((problem,)) from error
     document = read_document(str(path), data)
     if not isinstance(document, Document):
@@ -244,7 +244,7 @@ class _Reader:
         try:
             found = read_document(name, (self._folder / name).read_bytes())
         except OSError as error:
-            self._add(path, f"{name}: can not be read: {error.strerror}")
+            self._add(path, f"{name}: cannot be read: {error.strerror}")
             return None
         if isinstance(found, Document):
             return found

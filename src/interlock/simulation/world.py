@@ -200,7 +200,7 @@ class World:
             self._surviving(partial(self._round, now))
             if self._done == 0 and self.crashes == crashes:
                 return
-        raise InterlockError(f"the controller does not come to rest at {now}: something wakes itself for ever")
+        raise InterlockError(f"the controller does not come to rest at {now}: something wakes itself forever")
 
     def _round(self, now: datetime) -> None:
         self._done += self.engine.fire_timers(now)
