@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.config.decode import MAX_FINDINGS, decode, encode_duration, read_duration
+from interlock.config.decode import MAX_FINDINGS, decode, encode_duration
 from interlock.config.problems import Problem, Severity, format_path
+from interlock.decide.values import read_duration
 from interlock.model.config import Calendar, PipelineConfig
 from interlock.model.durations import Duration
 from interlock.model.errors import InvalidValueError

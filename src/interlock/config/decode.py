@@ -16,8 +16,8 @@ from msgspec import inspect
 
 from interlock.config.problems import Finding, Path
 from interlock.config.suggestions import did_you_mean
-from interlock.decide.values import show
-from interlock.model.durations import Duration, format_duration, parse_duration
+from interlock.decide.values import read_duration, show
+from interlock.model.durations import Duration, format_duration
 from interlock.model.errors import InvalidValueError
 
 # Nobody reads more, and a hostile document may have a hundred thousand.
@@ -33,14 +33,6 @@ def decode(document: object, type_: type[_T]) -> _T | tuple[Finding, ...]:
         found = tuple(islice(_wrong(document, _type_info(type_), ()), MAX_FINDINGS))
         # The walk knows every type the model uses; were one added to the model alone, this keeps it from passing.
         return found or (Finding((), str(error)),)
-
-
-def read_duration(value: object) -> Duration:
-    """A duration as a document may give it."""
-    if isinstance(value, str):
-        return parse_duration(value)
-    hint = f"; write {value}s for seconds" if isinstance(value, int) and not isinstance(value, bool) else ""
-    raise InvalidValueError(f"{show(value)} is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H{hint}")
 
 
 def encode_duration(value: object) -> str:

@@ -14,6 +14,9 @@ from typing import Final
 
 import msgspec
 
+from interlock.model.durations import Duration, parse_duration
+from interlock.model.errors import InvalidValueError
+
 MAX_SHOWN: Final = 200
 
 Number = int | Decimal
@@ -120,6 +123,15 @@ def show(value: object) -> str:
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
     return cut(str(value)) if isinstance(value, Decimal) else cut(_one_line(_json(value)))
+
+
+def read_duration(value: object) -> Duration:
+    """A duration as a config may give it: always with a unit."""
+    if isinstance(value, str) and not value.strip().isdigit():
+        return parse_duration(value)
+    number = isinstance(value, str | int | float) and not isinstance(value, bool)
+    hint = f"; write {str(value).strip()}s for seconds" if number else ""
+    raise InvalidValueError(f"{show(value)} is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H{hint}")
 
 
 def plain(value: object) -> object:

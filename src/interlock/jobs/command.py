@@ -23,8 +23,8 @@ from interlock.jobs import command_wrapper
 from interlock.jobs.command_folder import OUTPUT, Claim, Exit, Phase, RunFolder, run_folders, stray_folders
 from interlock.jobs.command_watch import ExitWatch
 from interlock.jobs.configs import read_config, refused
-from interlock.model.durations import Duration
 from interlock.model.errors import InterlockError, JobStartError
+from interlock.model.job_configs import CommandConfig, Value
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
 from interlock.ports.clock import Clock
@@ -43,17 +43,6 @@ _TRANSIENT_CODES: Final = frozenset(
 _TRANSIENT_ERRNOS: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.ETXTBSY})
 
 _VANISHED: Final = "the process vanished, unseen: its wrapper was killed, or the machine went down"
-
-Text = str | int | float
-
-
-class CommandConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`job.config` of a command."""
-
-    command: list[Text] | str
-    cwd: str = ""
-    env: dict[str, Text | bool] = {}
-    timeout: Duration = Duration(0)
 
 
 class ExitNotice(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,13 +241,13 @@ class CommandRunner:
         return None
 
 
-def _text(value: Text | bool) -> str:
+def _text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _argv(request: JobRequest, command: list[Text] | str) -> list[str]:
+def _argv(request: JobRequest, command: list[str] | str) -> list[str]:
     try:
-        argv = shlex.split(command) if isinstance(command, str) else [str(part) for part in command]
+        argv = shlex.split(command) if isinstance(command, str) else list(command)
     except ValueError as error:
         raise refused(request, f"command: {command!r} cannot be split into words: {error}") from error
     if not argv or not argv[0]:

@@ -1,20 +1,26 @@
-"""Reading `job.config`: each target declares a Struct, and a config that does not fit it never reaches the target."""
+"""Reading `job.config` as its target's Struct (`model.job_configs`): one that does not fit never reaches the target.
+
+The loader has checked it already, as far as that is possible before its templates are filled in. What they become is
+text; where the Struct has a number or a boolean, text that reads as one is taken for it.
+"""
 
 from typing import Any, TypeVar
 
 import msgspec
 
-from interlock.model.durations import Duration, parse_duration
+from interlock.decide.values import read_duration
+from interlock.model.durations import Duration
 from interlock.model.errors import JobStartError
+from interlock.model.job_configs import JobConfig
 from interlock.ports.jobs import JobRequest
 
-T = TypeVar("T", bound=msgspec.Struct)
+T = TypeVar("T", bound=JobConfig)
 
 
 def read_config(request: JobRequest, type_: type[T]) -> T:
     """The config of a job as its target's Struct; one that does not fit is refused for good, and says where."""
     try:
-        return msgspec.convert(dict(request.config), type_, dec_hook=_decode)
+        return msgspec.convert(dict(request.config), type_, dec_hook=_decode, strict=False)
     except msgspec.ValidationError as error:
         raise refused(request, str(error)) from error
 
@@ -25,11 +31,6 @@ def refused(request: JobRequest, problem: str) -> JobStartError:
 
 
 def _decode(type_: type, value: object) -> Any:
-    """Durations as everywhere in a config; a bare number is seconds."""
     if type_ is not Duration:
         raise NotImplementedError(f"no job config has values of type {type_.__name__}")
-    if isinstance(value, str):
-        return parse_duration(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-        return Duration(seconds=value)
-    raise ValueError(f"{value!r} is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H")
+    return read_duration(value)

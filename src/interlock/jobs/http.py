@@ -8,7 +8,6 @@ lost, and the same request may be sent again, since it carries the run id as its
 
 import threading
 import time
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
@@ -20,10 +19,10 @@ from interlock.jobs.addresses import AddressPolicy, Resolve, guarded_client, res
 from interlock.jobs.configs import read_config, refused
 from interlock.model.durations import Duration
 from interlock.model.errors import JobStartError, UnavailableError
+from interlock.model.job_configs import HTTP_METHODS, BasicAuth, BearerAuth, HttpConfig
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
 
-METHODS: Final = ("POST", "PUT", "PATCH", "GET", "DELETE")
 _BODY_LIMIT: Final = 64 * 1024
 _QUOTED: Final = 500
 _MAX_REDIRECTS: Final = 5
@@ -34,58 +33,12 @@ _SECRET_NAMES: Final = ("token", "key", "secret", "password", "passwd", "sig", "
 _SHORTEST_SECRET: Final = 4
 
 
-class Bearer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="bearer"):
-    """`Authorization: Bearer ...`."""
-
-    token: str
-
-    @property
-    def header(self) -> str:
-        """The header's value."""
-        return f"Bearer {self.token}"
-
-    @property
-    def secrets(self) -> list[str]:
-        """What must not be told."""
-        return [self.token]
-
-
-class Basic(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type", tag="basic"):
-    """`Authorization: Basic ...`."""
-
-    username: str
-    password: str = ""
-
-    @property
-    def header(self) -> str:
-        """The header's value."""
-        return f"Basic {b64encode(f'{self.username}:{self.password}'.encode()).decode()}"
-
-    @property
-    def secrets(self) -> list[str]:
-        """What must not be told."""
-        return [self.password, self.header.removeprefix("Basic ")]
-
-
-class HttpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`job.config` of an HTTP job."""
-
-    url: str
-    method: str = "POST"
-    headers: dict[str, str | int | float] = {}
-    body: dict[str, Any] | list[Any] | str | None = None
-    timeout: Duration = Duration(seconds=30)
-    callback: bool = False
-    idempotent: bool = False
-    auth: Bearer | Basic | None = None
-
-
 class _Target(msgspec.Struct, frozen=True):
     """Where to, with everything that must not be told taken out of the URL."""
 
     method: str
     url: httpx.URL
-    auth: Bearer | Basic | None
+    auth: BearerAuth | BasicAuth | None
     secrets: list[str]
 
     def __str__(self) -> str:
@@ -190,8 +143,8 @@ class HttpRunner:
 
 def _target(request: JobRequest, config: HttpConfig) -> _Target:
     method = config.method.upper()
-    if method not in METHODS:
-        raise refused(request, f"method: {config.method!r} is not one of {', '.join(METHODS)}")
+    if method not in HTTP_METHODS:
+        raise refused(request, f"method: {config.method!r} is not one of {', '.join(HTTP_METHODS)}")
     try:
         url = httpx.URL(config.url)
     except httpx.InvalidURL:
@@ -201,12 +154,12 @@ def _target(request: JobRequest, config: HttpConfig) -> _Target:
         raise refused(request, "url: write http://host/path or https://host/path")
     if config.timeout <= Duration(0):
         raise refused(request, "timeout: must be longer than nothing")
-    auth = config.auth or (Basic(url.username, url.password) if url.userinfo else None)
+    auth = config.auth or (BasicAuth(username=url.username, password=url.password) if url.userinfo else None)
     secrets = sorted({text for text in _secrets(config, url, auth) if len(text) >= _SHORTEST_SECRET}, key=len)
     return _Target(method, url.copy_with(userinfo=b""), auth, secrets[::-1])
 
 
-def _secrets(config: HttpConfig, url: httpx.URL, auth: Bearer | Basic | None) -> Iterator[str]:
+def _secrets(config: HttpConfig, url: httpx.URL, auth: BearerAuth | BasicAuth | None) -> Iterator[str]:
     """What a target might echo and a message must not repeat."""
     yield from auth.secrets if auth is not None else []
     yield url.password
