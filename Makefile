@@ -3,16 +3,20 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test check bench docs coverage constraints clean
+.PHONY: help demo test test-fast check bench docs coverage release constraints clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: .venv/.stamp ## play the medallion example, in half a minute
 	$(BIN)/interlock demo --once
 
 test: .venv/.stamp ## run all tests
 	$(BIN)/pytest -n logical --maxprocesses 4
+
+test-fast: .venv/.stamp ## run the tests that take no longer than a breath, in about a minute
+	$(BIN)/pytest -n logical --maxprocesses 4 -m 'not slow' --ignore tests/crash --ignore tests/safety --ignore tests/demo \
+		--ignore tests/conformance/test_asl_against_moto.py
 
 check: .venv/.stamp ## lint, format, types, import layers
 	$(BIN)/ruff check .
@@ -31,6 +35,11 @@ coverage: .venv/.stamp ## run all tests, demand 95 % of the branches of decide/ 
 	$(BIN)/coverage report
 	$(BIN)/coverage json --quiet -o .coverage.json
 	$(BIN)/python .ci/branch_coverage.py .coverage.json 95 src/interlock/decide src/interlock/model
+
+release: .venv/.stamp ## build the sdist and the wheel into dist/, and check them
+	rm -rf dist
+	$(BIN)/uv build --quiet --python $(BIN)/python --build-constraints constraints.txt --out-dir dist
+	$(BIN)/python .ci/check_release.py dist
 
 constraints: ## pin the newest versions that fit pyproject.toml
 	rm -rf .venv/fresh
