@@ -17,7 +17,7 @@ from interlock.embedded.engine import Engine
 from interlock.embedded.runtime import Runtime
 from interlock.model.config import JobType, PipelineConfig
 from interlock.model.times import epoch_millis
-from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
+from interlock.ports.jobs import JobOutput, JobRequest, JobStarted, JobState, JobStatus, JobStop, Recovery
 from interlock.ports.store import Conflict
 
 TRIGGER: Final = "ready"
@@ -42,6 +42,18 @@ class NoJob:
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
         del request, job_id
         return _DONE
+
+    def stop(self, request: JobRequest, job_id: str) -> JobStop:
+        del request, job_id
+        return JobStop.ENDED
+
+    def output(self, request: JobRequest, job_id: str, *, offset: int = 0) -> JobOutput:
+        del request, job_id
+        return JobOutput(next_offset=offset, complete=True)
+
+    def link(self, request: JobRequest, job_id: str) -> str:
+        del request, job_id
+        return ""
 
 
 @contextmanager

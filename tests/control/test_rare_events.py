@@ -24,6 +24,7 @@ from interlock.model.run import FinalReason, Run, RunStatus
 from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobState, JobStatus, Recovery
 from interlock.ports.store import Item, Key, Put
 from interlock.simulation.clock import VirtualClock
+from tests.mute_target import MuteTarget
 
 START = datetime(2026, 3, 2, 7, 55, tzinfo=UTC)
 KEY = RunKey("orders", "cron", "2026-03-02")
@@ -35,7 +36,7 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-class Target:
+class Target(MuteTarget):
     """A job target that does as it is told."""
 
     def __init__(self, *, lost: bool = False, state: JobState = JobState.RUNNING) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from zlib import crc32
 
 from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
+from tests.mute_target import MuteTarget
 
 _DONE = JobStatus(state=JobState.SUCCEEDED)
 
@@ -31,7 +32,7 @@ def read_starts(path: Path) -> list[tuple[str, str, int, str]]:
     return [(pipeline, day, int(attempt), run_id) for pipeline, day, attempt, run_id in lines]
 
 
-class LedgerTarget:
+class LedgerTarget(MuteTarget):
     """`ports.jobs.JobRunner`. A third of the jobs are over at once, a third tell of their end after some milliseconds,
     a third are found at the next poll. `searchable`: can a job be found by our run id?"""
 

@@ -21,12 +21,13 @@ from interlock.ports.jobs import JobRequest, JobStarted, JobStatus, Recovery
 from interlock.ports.store import Item, Put
 from tests.crash import pipelines
 from tests.crash.ledger import read_starts
+from tests.mute_target import MuteTarget
 
 PATIENCE = 90.0
 ROOT = Path(__file__).parents[2]
 
 
-class _NoJobs:
+class _NoJobs(MuteTarget):
     """The surviving side drives nothing, so it starts nothing."""
 
     def start(self, request: JobRequest) -> JobStarted:

@@ -29,13 +29,14 @@ from interlock.model.keys import RunKey, Table
 from interlock.model.run import JobEvent, Run, RunStatus
 from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
 from interlock.ports.store import Put
+from tests.mute_target import MuteTarget
 
 PATIENCE = 30.0
 DAY = "2026-03-02"
 NEXT_DAY = "2026-03-03"
 
 
-class Target:
+class Target(MuteTarget):
     """Where the jobs are. Each succeeds as it is started, unless it is said to hold or to go on."""
 
     def __init__(self) -> None:

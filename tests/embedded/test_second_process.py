@@ -24,6 +24,7 @@ from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import RunStatus
 from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
+from tests.mute_target import MuteTarget
 
 PATIENCE: Final = 60.0
 PIPELINES: Final = 20
@@ -74,7 +75,7 @@ with Database.open(path, clock=clock) as database, ThreadPoolExecutor(4) as pool
 """
 
 
-class Target:
+class Target(MuteTarget):
     """Jobs that succeed as they are started."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ from interlock.model import keys
 from interlock.model.config import JobType
 from interlock.model.keys import RunKey, Table
 from interlock.ports.clock import Clock
-from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobStatus, Recovery
+from interlock.ports.jobs import JobOutput, JobRequest, JobRunner, JobStarted, JobStatus, JobStop, Recovery
 from interlock.ports.store import Change
 from interlock.ports.timers import TimerKind
 
@@ -47,6 +47,15 @@ class _ThreadedRunner:
 
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
         return self._threads.call(lambda: self._runner.check(request, job_id))
+
+    def stop(self, request: JobRequest, job_id: str) -> JobStop:
+        return self._threads.call(lambda: self._runner.stop(request, job_id))
+
+    def output(self, request: JobRequest, job_id: str, *, offset: int = 0) -> JobOutput:
+        return self._threads.call(lambda: self._runner.output(request, job_id, offset=offset))
+
+    def link(self, request: JobRequest, job_id: str) -> str:
+        return self._threads.call(lambda: self._runner.link(request, job_id))
 
 
 class Engine:

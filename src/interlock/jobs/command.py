@@ -5,6 +5,7 @@ folder (`command_folder`); one thread sees the wrappers end (`command_watch`). A
 it: the next one reads the same folders and waits for the same processes.
 """
 
+import codecs
 import errno
 import os
 import shlex
@@ -21,6 +22,7 @@ import structlog
 
 from interlock.jobs import command_wrapper
 from interlock.jobs.command_folder import OUTPUT, Claim, Exit, Phase, RunFolder, run_folders, stray_folders
+from interlock.jobs.command_stop import stop_command
 from interlock.jobs.command_watch import ExitWatch
 from interlock.jobs.configs import read_config, refused
 from interlock.model.errors import InterlockError, JobStartError
@@ -28,7 +30,16 @@ from interlock.model.job_configs import CommandConfig, Value
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
 from interlock.ports.clock import Clock
-from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
+from interlock.ports.jobs import (
+    OUTPUT_LIMIT,
+    JobOutput,
+    JobRequest,
+    JobStarted,
+    JobState,
+    JobStatus,
+    JobStop,
+    Recovery,
+)
 
 log = structlog.get_logger(__name__)
 
@@ -127,6 +138,26 @@ class CommandRunner:
         """What its folder says."""
         folder = RunFolder(self._root, job_id or request.run_id)
         return _status(folder, folder.phase())
+
+    def stop(self, request: JobRequest, job_id: str) -> JobStop:
+        """TERM to its whole group, KILL after the grace; its wrapper sees to that, whichever controller started it."""
+        return stop_command(RunFolder(self._root, job_id or request.run_id), self._grace)
+
+    def output(self, request: JobRequest, job_id: str, *, offset: int = 0) -> JobOutput:
+        """Standard output and error as they came, live; offsets are bytes of the file."""
+        folder = RunFolder(self._root, job_id or request.run_id)
+        ended = folder.phase() is not Phase.RUNNING  # asked first: what an ended command wrote is all there
+        data = folder.read(offset, OUTPUT_LIMIT)
+        last = ended and len(data) < OUTPUT_LIMIT
+        # A character that is cut in two waits for its other half.
+        decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        text = decoder.decode(data, final=last)
+        pending = b"" if last else decoder.getstate()[0]
+        return JobOutput(text=text, next_offset=offset + len(data) - len(pending), complete=last)
+
+    def link(self, request: JobRequest, job_id: str) -> str:
+        """Nowhere but here: `output` has it all."""
+        return ""
 
     # ------------------------------------------------------------------------------------------- beyond the port
 
@@ -281,7 +312,7 @@ def _status(folder: RunFolder, phase: Phase) -> JobStatus:
             ended = folder.exit()
             return _outcome(folder, ended) if ended is not None else _lost(folder, "its exit status is unreadable")
         case Phase.VANISHED:
-            return _lost(folder, _VANISHED)
+            return _lost(folder, "stopped on request" if folder.stop_requested else _VANISHED)
         case Phase.UNCERTAIN:
             return _lost(folder, "the process vanished, and its folder is damaged")
         case Phase.UNSTARTED:
@@ -293,6 +324,9 @@ def _status(folder: RunFolder, phase: Phase) -> JobStatus:
 
 
 def _outcome(folder: RunFolder, ended: Exit) -> JobStatus:
+    if folder.stop_requested and (ended.code != 0) and ended.errno is None:
+        how = _signal_name(ended.signal) if ended.signal is not None else f"exit code {ended.code}"
+        return _failed(folder, FailureCategory.TRANSIENT, f"stopped on request: {how}")
     if ended.timed_out:
         took = f"{ended.ended_at - ended.started_at:.1f} s"
         return _failed(folder, FailureCategory.TIMEOUT, f"ended after {took}: its timeout was over", JobState.TIMED_OUT)
@@ -301,7 +335,8 @@ def _outcome(folder: RunFolder, ended: Exit) -> JobStatus:
         category = FailureCategory.TRANSIENT if transient else FailureCategory.PERMANENT
         return _failed(folder, category, f"could not be started: {os.strerror(ended.errno)}; is its interpreter there?")
     if ended.signal is not None:
-        return _failed(folder, FailureCategory.TRANSIENT, f"killed by {_signal_name(ended.signal)}")
+        hint = ": out of memory, perhaps?" if ended.signal == signal.SIGKILL else ""
+        return _failed(folder, FailureCategory.TRANSIENT, f"killed by {_signal_name(ended.signal)}{hint}")
     if ended.code == 0:
         return JobStatus(state=JobState.SUCCEEDED)
     category = FailureCategory.TRANSIENT if ended.code in _TRANSIENT_CODES else FailureCategory.PERMANENT
@@ -313,8 +348,7 @@ def _signal_name(number: int) -> str:
         name = signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-    hint = ": out of memory, perhaps" if number == signal.SIGKILL else ""
-    return f"signal {number} ({name}{hint})"
+    return f"signal {number} ({name})"
 
 
 def _lost(folder: RunFolder, why: str) -> JobStatus:

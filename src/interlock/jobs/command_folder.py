@@ -30,7 +30,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from interlock.jobs.command_wrapper import EXIT, STARTED, WRAPPER, identity
+from interlock.jobs.command_wrapper import EXIT, STARTED, STOP, WRAPPER, identity
 from interlock.model.errors import JobStartError
 from interlock.model.keys import RunKey
 from interlock.ports.jobs import JobRequest
@@ -78,13 +78,11 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         return cls(key=request.key, attempt=request.attempt, run_id=request.run_id)
 
 
-class _Wrapper(msgspec.Struct, frozen=True):
-    pid: int
+class Process(msgspec.Struct, frozen=True):
+    """A process by its number, and by what tells it from a later one with the same number."""
 
-
-class _Started(msgspec.Struct, frozen=True):
     pid: int
-    identity: str
+    identity: str = ""
 
     @property
     def alive(self) -> bool:
@@ -148,7 +146,7 @@ class RunFolder:
             return Phase.ENDED
         if held:
             return Phase.RUNNING
-        started = self._read(STARTED, _Started)
+        started = self._read(STARTED, Process)
         if started is not None:
             return Phase.RUNNING if started.alive else Phase.VANISHED
         return Phase.UNCERTAIN if (self.path / STARTED).exists() else Phase.UNSTARTED
@@ -156,10 +154,28 @@ class RunFolder:
     def awaited(self) -> int:
         """The process whose end is the next thing to happen here; 0 while that is not known."""
         if self._lock_held():
-            wrapper = self._read(WRAPPER, _Wrapper)
+            wrapper = self._read(WRAPPER, Process)
             return wrapper.pid if wrapper is not None else 0
-        started = self._read(STARTED, _Started)
+        started = self._read(STARTED, Process)
         return started.pid if started is not None and started.alive else 0
+
+    def wrapper(self) -> Process | None:
+        """The wrapper, while it is at work and has said its number."""
+        return self._read(WRAPPER, Process) if self._lock_held() else None
+
+    def command(self) -> Process | None:
+        """The command's own process, once it was started; its number is also that of its group."""
+        return self._read(STARTED, Process)
+
+    @property
+    def stop_requested(self) -> bool:
+        """Has somebody asked for the end of this command?"""
+        return (self.path / STOP).exists()
+
+    def request_stop(self) -> None:
+        """Remember that its end was asked for: the wrapper may not be there to be told yet, and people want to know."""
+        with contextlib.suppress(FileNotFoundError):  # removed in the meantime
+            (self.path / STOP).touch(mode=0o600)
 
     def exit(self) -> Exit | None:
         """How the command ended, if it did and somebody saw it."""
@@ -198,6 +214,15 @@ class RunFolder:
             partial, newline, rest = data.partition(b"\n")
             data = rest if newline and rest else partial[1:]
         return data.decode(errors="replace")
+
+    def read(self, offset: int, limit: int) -> bytes:
+        """At most `limit` bytes of the output, from `offset` on."""
+        try:
+            with (self.path / OUTPUT).open("rb") as file:
+                file.seek(offset)
+                return file.read(limit)
+        except FileNotFoundError:
+            return b""
 
     def remove(self) -> None:
         """Take it away in one step, so that nobody ever reads half a folder; then delete it."""

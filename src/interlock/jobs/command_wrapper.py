@@ -3,7 +3,7 @@
 It is a process of its own, started by file name with `python -I -S`, and imports next to nothing, so that it is up in
 some 15 ms and sees neither the program's packages nor the user's. In its folder it leaves, in this order:
 
-    wrapper     {"pid"}: whom to wait for
+    wrapper     {"pid", "identity"}: whom to wait for, and to send SIGTERM to end the command
     started     {"pid", "identity"}: written by the command's own process, and on disk, before it becomes the command
     exit.json   how it ended; written whole or not at all
 
@@ -13,6 +13,9 @@ the lock free knows that nobody is at work here, and that without `started` noth
 
 The lock file's content is the command's environment: not the wrapper's own, so that no variable of a job's can disturb
 it; and wiped when it has been read, since it may hold secrets. Standard output is the job's output file.
+
+SIGTERM ends the command as its timeout does: TERM to its group, after the grace KILL. A file `stop` says the same to a
+wrapper that could not be sent a signal yet.
 """
 
 import os
@@ -23,6 +26,7 @@ import sys
 WRAPPER = "wrapper"
 STARTED = "started"
 EXIT = "exit.json"
+STOP = "stop"
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # Python ignores these two, and an ignored signal stays ignored in what it starts.
@@ -139,6 +143,7 @@ class Command:
 
     def __init__(self, pid: int, timeout: float, grace: float) -> None:
         self.timed_out = False
+        self._stopping = False
         self._pid = pid
         self._grace = max(grace, 0.001)  # 0 would disarm the alarm that insists
         signal.signal(signal.SIGALRM, self._on_alarm)
@@ -155,19 +160,32 @@ class Command:
             os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
         signal.setitimer(signal.ITIMER_REAL, 0)
         _, status = os.waitpid(self._pid, 0)
-        if self.timed_out:
+        if self.timed_out or self._stopping:
             self._clear_group()
         return os.waitstatus_to_exitcode(status)
 
     def _on_alarm(self, _number: int, _frame: object) -> None:
         """Time is up: ask, and after the grace insist."""
-        self._signal(signal.SIGKILL if self.timed_out else signal.SIGTERM)
-        if not self.timed_out:
-            self.timed_out = True
-            signal.setitimer(signal.ITIMER_REAL, self._grace)
+        if self.timed_out or self._stopping:
+            self._signal(signal.SIGKILL)
+            return
+        self.timed_out = True
+        self._signal(signal.SIGTERM)
+        signal.setitimer(signal.ITIMER_REAL, self._grace)
+
+    def stop(self) -> None:
+        """Ask, and after the grace insist; its own timeout counts no more. Asking again changes nothing."""
+        if self.timed_out or self._stopping:
+            return
+        self._stopping = True
+        self._signal(signal.SIGTERM)
+        signal.setitimer(signal.ITIMER_REAL, self._grace)
 
     def _on_signal(self, number: int, _frame: object) -> None:
-        self._signal(number)
+        if number == signal.SIGTERM:
+            self.stop()
+        else:
+            self._signal(number)
 
     def _clear_group(self) -> None:
         """What the command has started gets the grace, too: a shell dies of the signal its child still works on.
@@ -192,16 +210,19 @@ def main(arguments: list[str]) -> None:
     """`folder timeout grace cwd executable argv...`; times in seconds, a timeout of 0 is none."""
     folder, timeout, grace, cwd, executable, *argv = arguments
     environment = take_lock()
-    with open(os.path.join(folder, WRAPPER), "w", encoding="ascii") as file:
-        file.write(f'{{"pid": {os.getpid()}}}')
     # Held back until there is a command to pass them on to.
     signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
+    with open(os.path.join(folder, WRAPPER), "w", encoding="ascii") as file:
+        file.write(f'{{"pid": {os.getpid()}, "identity": "{identity(os.getpid())}"}}')
     pid, errno = fork(folder, cwd, executable, argv, environment)
     if errno:
         finish(folder, None, errno=errno)
         return
     command = Command(pid, float(timeout), float(grace))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
+    # Who wants it stopped leaves this file and then looks for our number: either he finds that, or we find the file.
+    if os.path.exists(os.path.join(folder, STOP)):
+        command.stop()
     code = command.wait()
     finish(folder, code, timed_out=command.timed_out)
 

@@ -4,7 +4,8 @@ Nothing is called here, so nothing can get lost: a start after a crash is the sa
 outcome for it is in the job log.
 """
 
-from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
+from interlock.model.errors import JobStopError
+from interlock.ports.jobs import JobOutput, JobRequest, JobStarted, JobState, JobStatus, JobStop, Recovery
 
 
 class ExternalRunner:
@@ -21,3 +22,18 @@ class ExternalRunner:
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
         """Running, until somebody reports otherwise."""
         return JobStatus(state=JobState.RUNNING)
+
+    def stop(self, request: JobRequest, job_id: str) -> JobStop:
+        """Refused: the job may well be running, and only the scheduler that started it can end it."""
+        raise JobStopError(
+            f"{job_id} runs in another scheduler: stop it there, then report its end"
+            f" (interlock job report {request.key.pipeline} --date {request.key.date} fail)"
+        )
+
+    def output(self, request: JobRequest, job_id: str, *, offset: int = 0) -> JobOutput:
+        """Nothing: what the job writes is in the other scheduler."""
+        return JobOutput(next_offset=offset, complete=True)
+
+    def link(self, request: JobRequest, job_id: str) -> str:
+        """None is known."""
+        return ""

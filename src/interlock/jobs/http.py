@@ -18,10 +18,10 @@ import msgspec
 from interlock.jobs.addresses import AddressPolicy, Resolve, guarded_client, resolve_host
 from interlock.jobs.configs import read_config, refused
 from interlock.model.durations import Duration
-from interlock.model.errors import JobStartError, UnavailableError
+from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.job_configs import HTTP_METHODS, BasicAuth, BearerAuth, HttpConfig
 from interlock.model.run import FailureCategory
-from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
+from interlock.ports.jobs import JobOutput, JobRequest, JobStarted, JobState, JobStatus, JobStop, Recovery
 
 _BODY_LIMIT: Final = 64 * 1024
 _QUOTED: Final = 500
@@ -92,6 +92,23 @@ class HttpRunner:
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
         """Running, until the callback is in the job log; the end of a job without one was known at its start."""
         return JobStatus(state=JobState.RUNNING)
+
+    def stop(self, request: JobRequest, job_id: str) -> JobStop:
+        """Refused for a job that reports back: there is no standard request that ends it."""
+        if not read_config(request, HttpConfig).callback:
+            return JobStop.ENDED  # the request was the job, and was answered
+        raise JobStopError(
+            f"{job_id} cannot be stopped over HTTP: stop it where it runs, then report its end"
+            f" (interlock job report {request.key.pipeline} --date {request.key.date} fail)"
+        )
+
+    def output(self, request: JobRequest, job_id: str, *, offset: int = 0) -> JobOutput:
+        """Nothing: what the job writes stays with the target."""
+        return JobOutput(next_offset=offset, complete=True)
+
+    def link(self, request: JobRequest, job_id: str) -> str:
+        """None is known."""
+        return ""
 
     def close(self) -> None:
         """Close the idle connections."""

@@ -50,5 +50,9 @@ class JobStartError(InterlockError):
         self.permanent = permanent
 
 
+class JobStopError(InterlockError):
+    """A target cannot stop a job. The message says why, and what to do instead."""
+
+
 class IllegalTransitionError(InterlockError):
     """A run status change that the table of transitions does not have."""

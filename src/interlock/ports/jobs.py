@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
+
+OUTPUT_LIMIT: Final = 64 * 1024
 
 
 class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +57,24 @@ class Recovery(StrEnum):
     UNDECIDABLE = "undecidable"
 
 
+class JobStop(StrEnum):
+    """What came of asking a target to stop a job."""
+
+    REQUESTED = "requested"  # it will end soon; `check` says when
+    ENDED = "ended"  # it was already over
+
+
+class JobOutput(msgspec.Struct, frozen=True, kw_only=True):
+    """A piece of what a job wrote. `text` is at most OUTPUT_LIMIT bytes of it, from the offset that was asked for."""
+
+    text: str = ""
+    next_offset: int = 0
+    complete: bool = False
+    """Nothing more will come."""
+    link: str = ""
+    """Where a person reads the rest; "" if nowhere."""
+
+
 class JobRunner(Protocol):
     """A target. Called from worker threads; a call may take long and must not hold a lock."""
 
@@ -71,4 +91,22 @@ class JobRunner(Protocol):
 
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
         """The job's state now."""
+        ...
+
+    def stop(self, request: JobRequest, job_id: str) -> JobStop:
+        """Ask the target to end the job; asking again does no harm. Returns before the job has ended.
+
+        Raises JobStopError when this target cannot stop it; any other exception counts as a passing error.
+        """
+        ...
+
+    def output(self, request: JobRequest, job_id: str, *, offset: int = 0) -> JobOutput:
+        """What the job wrote from `offset` on, which is a `next_offset` of before, or 0; also while it runs.
+
+        A target that keeps no text answers with the link alone.
+        """
+        ...
+
+    def link(self, request: JobRequest, job_id: str) -> str:
+        """Where a person looks at the job; "" if nowhere. Calls nobody, and tells no secret."""
         ...

@@ -12,7 +12,16 @@ from interlock.model.errors import JobStartError
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
 from interlock.ports.clock import Clock
-from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobState, JobStatus, Recovery
+from interlock.ports.jobs import (
+    JobOutput,
+    JobRequest,
+    JobRunner,
+    JobStarted,
+    JobState,
+    JobStatus,
+    JobStop,
+    Recovery,
+)
 from interlock.simulation.scenario import ScriptedJob
 
 _DEFAULT: Final = (ScriptedJob(),)
@@ -40,6 +49,7 @@ class ScriptedTargets:
         self._jobs: dict[str, _Job] = {}
         self._attempts: dict[RunKey, list[int]] = {}
         self._refused: dict[str, int] = {}
+        self._stopped: set[str] = set()
         self._ends: list[tuple[datetime, str]] = []
         self.starts: list[tuple[str, int]] = []
 
@@ -78,10 +88,24 @@ class ScriptedTargets:
         job = self._jobs.get(run_id)
         if job is None:
             return JobStatus(state=JobState.FAILED, error=f"no job {run_id}")
+        if run_id in self._stopped:
+            return JobStatus(state=JobState.FAILED, category=FailureCategory.TRANSIENT, error="stopped on request")
         over = self._clock.now() >= job.started_at + job.script.after
         if job.script.result == "hang" or not over:
             return JobStatus(state=JobState.RUNNING)
         return JobStatus(state=_RESULTS[job.script.result], category=job.script.category, error=job.script.error)
+
+    def stop(self, run_id: str, *, pushed: bool) -> JobStop:
+        """End a job at this instant."""
+        if self.check(run_id).state.terminal:
+            return JobStop.ENDED
+        self._stopped.add(run_id)
+        if pushed:
+            # In place of its own end, if it had one: nobody is told of the same end twice.
+            self._ends = [one for one in self._ends if one[1] != run_id]
+            heapq.heapify(self._ends)
+            heapq.heappush(self._ends, (self._clock.now(), run_id))
+        return JobStop.REQUESTED
 
     def find(self, run_id: str) -> JobStarted | None:
         """The job of an id of ours, if it was started."""
@@ -116,3 +140,16 @@ class _Runner:
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
         del job_id
         return self._targets.check(request.run_id)
+
+    def stop(self, request: JobRequest, job_id: str) -> JobStop:
+        del job_id
+        return self._targets.stop(request.run_id, pushed=self._pushed)
+
+    def output(self, request: JobRequest, job_id: str, *, offset: int = 0) -> JobOutput:
+        del job_id
+        over = self._targets.check(request.run_id).state.terminal
+        return JobOutput(next_offset=offset, complete=over)
+
+    def link(self, request: JobRequest, job_id: str) -> str:
+        del request, job_id
+        return ""
