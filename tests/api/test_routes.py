@@ -10,7 +10,9 @@ import httpx
 import pytest
 
 from interlock.control import records
+from interlock.embedded.health import HealthCheck, HealthChecks
 from interlock.embedded.service import Service
+from interlock.model.errors import StoreError
 from interlock.ports.store import Delete, Put
 from tests.api.running import problem, until
 
@@ -297,10 +299,27 @@ def test_dead_letters_are_listed_and_redriven(api: httpx.Client, service: Servic
     assert until(lambda: api.get(f"{V1}/dlq").json()["items"] == [] or None, "the letter going")
 
 
+def test_what_it_can_work_in_spite_of_is_said_and_it_stays_ready(api: httpx.Client, service: Service) -> None:
+    def lost() -> list[str]:
+        raise StoreError("store /secret/place: reading failed")
+
+    wrong: list[HealthCheck] = [lambda: ["a receiver of alerts is down"], lost]
+    before, service.degradation_checks = service.degradation_checks, HealthChecks()
+    try:
+        for check in wrong:
+            service.degradation_checks.add(check)
+        response = api.get("/readyz")
+    finally:
+        service.degradation_checks = before
+    assert response.status_code == 200
+    expected = ["a receiver of alerts is down", "a health check failed: the log says why"]
+    assert response.json() == {"ready": True, "problems": [], "degraded": expected}
+
+
 def test_health_readiness_and_metrics(api: httpx.Client, apply: Apply) -> None:
     apply("measured")
     assert api.get("/healthz").json()["status"] == "ok"
-    assert api.get("/readyz").json() == {"ready": True, "troubles": []}
+    assert api.get("/readyz").json() == {"ready": True, "problems": [], "degraded": []}
     text = api.get("/metrics").text
     for name in (
         "interlock_build_info",

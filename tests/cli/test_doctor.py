@@ -116,13 +116,18 @@ def test_something_else_listens(server: Process) -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "ok"),
-    [(200, {"ready": True, "troubles": []}, True), (503, {"ready": False, "troubles": ["watchdog has ended"]}, False)],
+    ("status", "body", "expected"),
+    [
+        (200, {"ready": True, "problems": [], "degraded": []}, [("server", True)]),
+        (503, {"ready": False, "problems": ["watchdog has ended"], "degraded": []}, [("server", False)]),
+        (200, {"ready": True, "problems": [], "degraded": ["slack is down"]}, [("server", True), ("degraded", False)]),
+    ],
 )
-def test_a_server_that_is_not_ready(status: int, body: dict[str, Any], ok: bool) -> None:
-    found = diagnosis._ready("http://x", httpx.Response(status, json=body))
-    assert found.ok == ok
-    assert ok or "watchdog has ended" in found.detail
+def test_a_server_that_is_not_ready(status: int, body: dict[str, Any], expected: list[tuple[str, bool]]) -> None:
+    found = list(diagnosis._ready("http://x", httpx.Response(status, json=body)))
+    assert [(one.name, one.ok) for one in found] == expected
+    told = " ".join(one.detail for one in found)
+    assert all(one in told for one in [*body["problems"], *body["degraded"]])
 
 
 def test_a_clock_that_is_wrong() -> None:

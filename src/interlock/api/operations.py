@@ -33,10 +33,11 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the controller does its work, and if not, why."""
+    """Whether the controller does its work; if not, why (`problems`); and what is wrong although it does."""
 
     ready: bool
-    troubles: list[str]
+    problems: list[str]
+    degraded: list[str]
 
 
 class Watched(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -82,10 +83,13 @@ _NOT_READY: Final = ResponseSpec(data_container=Readiness, description="It is no
     tags=["operation"],
 )
 def readyz(service: ServiceArg) -> Response[Readiness]:
-    """The store can be written, the threads live, the streams are not far behind."""
-    troubles = service.health_problems()
-    status = HTTPStatus.SERVICE_UNAVAILABLE if troubles else HTTPStatus.OK
-    return Response(Readiness(ready=not troubles, troubles=troubles), status_code=status)
+    """The store can be written, the threads live, the streams are not far behind. What it can work in spite of is
+    `degraded`, and the answer stays 200.
+    """
+    problems = service.health_problems()
+    status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
+    body = Readiness(ready=not problems, problems=problems, degraded=service.degradations())
+    return Response(body, status_code=status)
 
 
 @get(

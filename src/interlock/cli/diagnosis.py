@@ -200,22 +200,27 @@ def server(url: str | None, path: Path | None) -> Iterator[Check]:
         detail = f"{url} does not answer: {str(error) or type(error).__name__}"
         yield Check(name="server", ok=False, detail=detail, advice="start it with `interlock serve`, or mend --url")
         return
-    yield _ready(url, response)
+    yield from _ready(url, response)
     if path is None:
         yield _skew(response)
         yield from _access(url)
 
 
-def _ready(url: str, response: "httpx.Response") -> Check:
+def _ready(url: str, response: "httpx.Response") -> Iterator[Check]:
     try:
         said = response.json()
-        ready, troubles = bool(said["ready"]), [str(one) for one in said["troubles"]]
+        ready, problems = bool(said["ready"]), [str(one) for one in said["problems"]]
+        degraded = [str(one) for one in said["degraded"]]
     except (ValueError, KeyError, TypeError):
         detail = f"{url} answers HTTP {response.status_code}, but not as an Interlock server does"
-        return Check(name="server", ok=False, detail=detail, advice="is --url right?")
-    if not ready:
-        return Check(name="server", ok=False, detail=f"{url}: {'; '.join(troubles)}", advice="look at the server's log")
-    return Check(name="server", ok=True, detail=f"{url} is running and ready")
+        yield Check(name="server", ok=False, detail=detail, advice="is --url right?")
+        return
+    if ready:
+        yield Check(name="server", ok=True, detail=f"{url} is running and ready")
+    else:
+        yield Check(name="server", ok=False, detail=f"{url}: {'; '.join(problems)}", advice="look at the server's log")
+    for one in degraded:
+        yield Check(name="degraded", ok=False, detail=one, advice="it works nevertheless; the server's log says more")
 
 
 def _skew(response: "httpx.Response") -> Check:

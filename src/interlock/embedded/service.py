@@ -28,6 +28,7 @@ from interlock.embedded.discovery import StoreLock
 from interlock.embedded.engine import Engine
 from interlock.embedded.feed import EventFeed
 from interlock.embedded.files import Applied, FolderWatch
+from interlock.embedded.health import HealthChecks
 from interlock.embedded.runtime import WORKERS, Runtime
 from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.targets import Targets
@@ -100,6 +101,8 @@ class Service:
         self.feed = EventFeed(self.database)
         self.alerts = AlertDispatcher(self.database, self.engine.store, self._alerting(), self.clock)
         self.files = FolderWatch(self.control, settings.pipelines) if settings.pipelines is not None else None
+        # What the controller can work in spite of; a part that knows of such a thing adds its question here.
+        self.degradation_checks = HealthChecks()
         self._stopping = threading.Event()
         self._house: threading.Thread | None = None
         self._running = False
@@ -194,6 +197,10 @@ class Service:
             _log.error("the store is not writable", error=str(error))
             return [*found, "the store cannot be written"]
         return found + [f"{name} is {lag} changes behind" for name, lag in lags.items() if lag > _LAG_LIMIT]
+
+    def degradations(self) -> list[str]:
+        """What is wrong although the controller does its work, in words."""
+        return self.degradation_checks.answers()
 
     def command_output(self, run_id: str) -> str:
         """The end of what a command of this controller wrote; "" when there is none."""
