@@ -1,5 +1,7 @@
 """What a commit does: items, updates, conditions, expiry."""
 
+import json
+
 import pytest
 
 from interlock.model.errors import CommitRefusedError
@@ -54,6 +56,12 @@ class CommitTests(StoreBackend):
     def test_an_item_comes_back_as_it_was(self, store: Store, item: Item) -> None:
         store.commit([Put(key(), item)])
         assert exactly(store.get(key())) == exactly(item)
+
+    def test_a_whole_number_comes_back_as_an_integer(self, store: Store) -> None:
+        written = {"one": 1.0, "many": 1e22, "zero": -0.0, "part": 1.5, "list": [2.0, {"n": 3.0}]}
+        store.commit([Put(key(), written), Update(key("b"), set=written)])
+        expected = '{"one": 1, "many": 10000000000000000000000, "zero": 0, "part": 1.5, "list": [2, {"n": 3}]}'
+        assert [json.dumps(item) for item in store.get_many([key(), key("b")])] == [expected] * 2
 
     def test_a_put_replaces_the_whole_item(self, store: Store) -> None:
         store.commit([Put(key(), {"a": 1, "b": 2})])

@@ -123,10 +123,17 @@ class RefusalTests(StoreBackend):
             deep = {"d": deep}
         assert store.commit([Put(key(), deep)]) is None
         assert store.get(key()) == deep
-        for _ in range(3):
-            deep = {"d": deep}
         with pytest.raises(CommitRefusedError, match="nested"):
-            store.commit([Put(key(), deep)])
+            store.commit([Put(key(), {"d": deep})])
+
+    def test_sizes_are_counted_as_dynamodb_counts_them(self, store: Store) -> None:
+        """A list of small numbers: two bytes each as JSON, three in DynamoDB."""
+        fits = {"n": [1] * ((MAX_ITEM_BYTES - 4) // 3)}
+        assert store.commit([Put(key(), fits)]) is None
+        for write in (Put(key("b"), {"n": [1, *fits["n"]]}), Update(key(), set={"b": "", "c": 1})):
+            with pytest.raises(CommitRefusedError, match=str(MAX_ITEM_BYTES)):
+                store.commit([write])
+        assert store.get(key()) == fits
 
     def test_a_sum_that_is_too_large_is_refused(self, store: Store) -> None:
         store.commit([Put(key(), {"n": 10**38 - 1})])

@@ -49,7 +49,7 @@ def nested(levels: int) -> dict[str, Any]:
         ("k", {"a": "x" * MAX_SENSOR_BYTES}, "is more than the 65536"),
         ("k", {"a": object()}, "is not JSON"),
         ("k", {"a": "\ud800"}, "is not JSON"),
-        ("k", nested(33), "nested deeper than 32"),
+        ("k", nested(31), "nested deeper than 30"),
     ],
 )
 def test_what_is_refused_says_why(key: str, data: object, words: str) -> None:
@@ -60,7 +60,7 @@ def test_what_is_refused_says_why(key: str, data: object, words: str) -> None:
 def test_limits_are_inclusive() -> None:
     exactly = {"a": "x" * (MAX_SENSOR_BYTES - len('{"a":""}'))}
     assert check_observation("k", exactly) is exactly
-    assert check_observation("k", nested(32))
+    assert check_observation("k", nested(30))
 
 
 @given(st.dictionaries(st.text(st.characters(codec="utf-8")), st.integers(-(2**63), 2**63) | st.booleans() | st.none()))

@@ -41,5 +41,5 @@ def record_alarm(control: Control, alarm: Mapping[str, Any], at: datetime) -> Ev
         alarm=name,
         state=state,
     )
-    control.store.commit([records.put_event(event)])
+    records.publish(control, event)
     return event

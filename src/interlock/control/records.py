@@ -5,6 +5,7 @@ decides again: `settle_commit` is that loop.
 """
 
 import itertools
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -18,6 +19,7 @@ from interlock.model import keys
 from interlock.model.errors import StoreError
 from interlock.model.events import CATALOGUE, EVENT_TTL_DAYS, Event, EventType, Severity
 from interlock.model.keys import RunKey, Table
+from interlock.model.numbers import canonical
 from interlock.model.run import Active, JobRecord, RerunRecord, Run, SlaState
 from interlock.model.sensor import Sensor
 from interlock.model.times import epoch_millis, format_instant, parse_instant
@@ -32,7 +34,9 @@ _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TRIES: Final = 20
 
 # Orders the events of one process that carry the same millisecond: sort keys alone would sort them by type.
+# Two processes count alike, so each adds a mark of its own.
 _order = itertools.count()
+_PROCESS: Final = secrets.token_hex(4)
 
 
 def control_key(pk: str, sk: str) -> Key:
@@ -120,11 +124,12 @@ def outcome_of(store: Store, run: Run) -> JobRecord | None:
 
 def digest(data: Mapping[str, Any]) -> str:
     """A short fingerprint of an observation."""
-    return sha256(msgspec.json.encode(data, order="sorted")).hexdigest()[:16]
+    return sha256(msgspec.json.encode(canonical(data), order="sorted")).hexdigest()[:16]
 
 
 def sensor_item(data: Mapping[str, Any], received_at: datetime, *, ttl: int | None = None, by: str = "") -> Item:
     """An observation as our API stores it."""
+    data = canonical(data)
     item: Item = {"data": dict(data), RECEIVED: format_instant(received_at), DIGEST: digest(data)}
     if ttl is not None:
         item["ttl"] = ttl
@@ -182,7 +187,7 @@ def event(
 def put_event(one: Event) -> Put:
     """The write that records it; goes into the commit of the change it tells of."""
     millis = epoch_millis(one.timestamp)
-    sk = keys.event_sk(millis, one.type, f"{next(_order):012x}")
+    sk = keys.event_sk(millis, one.type, f"{next(_order):012x}{_PROCESS}")
     item = plain(one)
     item["ttl"] = millis // 1000 + EVENT_TTL_DAYS * 86_400
     return Put(Key(Table.EVENTS, keys.pipeline_pk(one.pipeline_id), sk), item, Missing())
@@ -202,6 +207,11 @@ def once(key: RunKey, what: str, now: datetime, *, keep: timedelta = timedelta(d
 def was_alerted(store: Store, key: RunKey, what: str) -> bool:
     """Was `once` of this committed before?"""
     return store.get(control_key(key.pk, f"{key.sk(keys.ALERTED)}#{what}")) is not None
+
+
+def publish(control: Control, one: Event) -> None:
+    """Commit an event that tells of no change; another process with the same sort key does not swallow it."""
+    settle_commit(control, lambda: (None, [put_event(one)]))
 
 
 def publish_once(control: Control, one: Event, what: str) -> bool:

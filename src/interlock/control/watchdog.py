@@ -104,7 +104,7 @@ def _degraded(control: Control, errors: dict[str, str]) -> None:
     event = records.event(
         EventType.WATCHDOG_DEGRADED, slot, control.now(), message, checks=sorted(errors), errors=errors
     )
-    control.store.commit([records.put_event(event)])
+    records.publish(control, event)
 
 
 def _exists(control: Control, watched: Watched, schedule: Schedule) -> Callable[[Period], bool]:

@@ -10,7 +10,8 @@ from interlock.model.errors import SensorRefusedError, SensorTooLargeError
 from interlock.model.keys import UPSTREAM, check_sensor_key
 
 MAX_SENSOR_BYTES: Final = 64 * 1024
-_MAX_DEPTH: Final = 32
+# A store takes 31 levels (`ports.limits`), of which the observation's own place in its item is one.
+_MAX_DEPTH: Final = 30
 
 
 class Sensor(msgspec.Struct, frozen=True, rename="camel"):
@@ -42,7 +43,7 @@ def check_observation(key: str, data: object) -> dict[str, Any]:
 
 
 def _check_numbers(key: str, value: object, path: str, depth: int) -> None:
-    if depth > _MAX_DEPTH:
+    if depth > _MAX_DEPTH and isinstance(value, dict | list | tuple):
         raise SensorRefusedError(f"sensor {key!r}: nested deeper than {_MAX_DEPTH} levels")
     if isinstance(value, float) and not math.isfinite(value):
         raise SensorRefusedError(f"sensor {key!r}: {path} is {value}, which is not a JSON number")

@@ -1,16 +1,16 @@
 """What every backend refuses, checked in one place so that a commit that works on one works on the other.
 
-The limits are DynamoDB's, or tighter. Items are plain JSON: no NaN, no number DynamoDB could not hold exactly, no type
-that would come back as another one.
+The limits are DynamoDB's, or tighter, and sizes are counted as DynamoDB counts them. Items are plain JSON: no NaN, no
+number DynamoDB could not hold exactly, no type that would come back as another one. Whole numbers are integers.
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final, cast
 
-import msgspec
-
 from interlock.model.errors import CommitRefusedError
+from interlock.model.numbers import encode_canonical
 from interlock.ports.store import (
     MAX_ITEM_BYTES,
     MAX_WRITES,
@@ -28,13 +28,14 @@ from interlock.ports.store import (
 MAX_PK_BYTES: Final = 2048
 MAX_SK_BYTES: Final = 1024
 MAX_COMMIT_BYTES: Final = 4_000_000
-MAX_DEPTH: Final = 32
+MAX_DEPTH: Final = 31
 _INT_LIMIT: Final = 10**38
 _SMALL: Final = 10**15
 _FLOAT_LIMIT: Final = 1e126
 _FLOAT_SMALLEST: Final = 1e-130
 
-_encode: Final = msgspec.json.Encoder().encode
+# No JSON is more than one and a half times as large in DynamoDB (`[1,1,1]`: two bytes here, three there), keys apart.
+_SURELY_FITS: Final = MAX_ITEM_BYTES // 2
 
 
 def check_commit(writes: Sequence[Write]) -> list[str | None]:
@@ -61,12 +62,37 @@ def check_commit(writes: Sequence[Write]) -> list[str | None]:
 def encode_item(key: Key, item: Item) -> str:
     """The JSON of an item whose values are known to be good; refused when it is too large."""
     try:
-        encoded = _encode(item)
+        encoded = encode_canonical(item)
     except (TypeError, ValueError) as error:
         raise CommitRefusedError(f"{_name(key)}: the item is not JSON: {error}") from error
-    if len(encoded) > MAX_ITEM_BYTES:
-        raise CommitRefusedError(f"{_name(key)}: an item of {len(encoded)} bytes: at most {MAX_ITEM_BYTES}")
+    if len(encoded) > _SURELY_FITS and (size := item_size(item)) > MAX_ITEM_BYTES:
+        raise CommitRefusedError(f"{_name(key)}: an item of {size} bytes: at most {MAX_ITEM_BYTES}")
     return encoded.decode()
+
+
+def item_size(item: Mapping[str, Any]) -> int:
+    """The bytes of an item without its key, by the rule that DynamoDB publishes ("Item sizes and formats")."""
+    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
+
+
+def _value_size(value: object) -> int:
+    if isinstance(value, str):
+        return len(value.encode())
+    if value is None or isinstance(value, bool):
+        return 1
+    if isinstance(value, int | float):
+        return _number_size(value)
+    if isinstance(value, Mapping):
+        return 3 + sum(1 + len(name.encode()) + _value_size(inner) for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return 3 + sum(1 + _value_size(inner) for inner in value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _number_size(value: float) -> int:
+    """A byte for every two significant digits, one besides, and one for the sign."""
+    digits = len("".join(map(str, Decimal(repr(value)).as_tuple().digits)).strip("0"))
+    return (digits + 1) // 2 + 1 + (value < 0)
 
 
 def updated(write: Update, current: Mapping[str, Any] | None) -> Item:

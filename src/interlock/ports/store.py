@@ -8,8 +8,8 @@ Obligations of every backend
 - Reads are strongly consistent: a read that starts after a commit was acknowledged sees it.
 - An item whose `ttl` (epoch seconds) has passed is absent: on every read, and to every condition.
 - A commit is atomic and durable when it returns None; when it returns a Conflict nothing of it was written.
-- Each key appears once in a commit; at most MAX_WRITES writes; an item is at most MAX_ITEM_BYTES of JSON.
-  Otherwise CommitRefusedError, on every backend.
+- Each key appears once in a commit; at most MAX_WRITES writes; an item is at most MAX_ITEM_BYTES by DynamoDB's count.
+  Otherwise CommitRefusedError, on every backend. A whole number reads back as an integer (`1.0` as `1`).
 - Every write to a table with a stream puts one change into that stream, in the same transaction, in commit order
   per partition. A put that changes nothing is a change, too.
 """

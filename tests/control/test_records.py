@@ -1,0 +1,36 @@
+"""Events that several processes write at one instant."""
+
+import subprocess
+import sys
+
+from interlock.control import records
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey
+from interlock.model.times import parse_instant
+
+SORT_KEY = """
+from interlock.control import records
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey
+from interlock.model.times import parse_instant
+at = parse_instant("2026-03-02T08:00:00Z")
+event = records.event(EventType.INFRA_ALARM, RunKey("_infrastructure", "", ""), at, "m")
+print(records.put_event(event).key.sk)
+"""
+
+
+def test_two_processes_never_choose_the_same_sort_key() -> None:
+    """Three alarms in three cold functions at one instant are three events."""
+    outputs = {
+        subprocess.run([sys.executable, "-c", SORT_KEY], check=True, capture_output=True, text=True).stdout
+        for _ in range(3)
+    }
+    assert len(outputs) == 3
+
+
+def test_the_order_within_a_process_is_kept() -> None:
+    at = parse_instant("2026-03-02T08:00:00Z")
+    assert at is not None
+    event = records.event(EventType.SLA_MET, RunKey("gold", "cron", "2026-03-02"), at, "m")
+    sort_keys = [records.put_event(event).key.sk for _ in range(300)]
+    assert sort_keys == sorted(sort_keys)
