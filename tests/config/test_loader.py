@@ -259,8 +259,8 @@ def test_upstreams_must_be_there(load: Load) -> None:
     assert problems == [
         'pipelines/gold.yaml:5 after[0].pipeline: there is no pipeline "silvre" among these files;'
         " did you mean silver?",
-        "pipelines/hours.yaml:5 after[0].require: all-hours waits for hourly runs, and silver has a daily cron:"
-        " write same-period",
+        "pipelines/hours.yaml:5 after[0].require: all-hours waits for hourly runs, and those of silver are"
+        " daily: write same-period",
     ]
     single = load("pipelines/gold.yaml", **files)
     assert lines(single) == [

@@ -107,7 +107,33 @@ def test_the_base_of_these_tests_is_clean() -> None:
         (
             pipeline(schedule={"include": {"dates": ["2026-03-31"]}}, sla={"deadline": ":30"}),
             "sla.deadline",
-            "inclusion dates gives daily ones",
+            "inclusion dates give daily ones",
+        ),
+        (pipeline(sla={"readyBy": ":30"}), "sla.readyBy", "cron '0 8 * * *' gives daily ones"),
+        (
+            pipeline(schedule={"trigger": TRIGGER, "granularity": "day"}, sla={"deadline": ":30"}),
+            "sla.deadline",
+            "granularity day gives daily ones",
+        ),
+        (
+            pipeline(schedule={"trigger": {**TRIGGER, "deadline": ":30"}, "granularity": "day"}),
+            "schedule.trigger.deadline",
+            "granularity day gives daily ones",
+        ),
+        (
+            pipeline(schedule={"cron": "0 * * * *", "granularity": "hour"}),
+            "schedule.granularity",
+            "stands beside `cron`",
+        ),
+        (
+            pipeline(schedule={"include": {"dates": ["2026-03-31"]}, "granularity": "hour"}),
+            "schedule.granularity",
+            "hour needs schedule.trigger",
+        ),
+        (
+            pipeline(schedule={"granularity": "hour"}, after=[{"pipeline": "q", "require": "all-hours"}]),
+            "after[0].require",
+            "write same-period",
         ),
         (pipeline(sla={"maxDuration": "4h"}), "sla.maxDuration", "needs schedule.trigger"),
         (
@@ -199,7 +225,11 @@ def test_errors(document: dict[str, Any], path: str, words: str | None) -> None:
         schedule(evaluation={"window": "0s"}),
         schedule(evaluation={"window": "1m"}),
         pipeline(schedule={"cron": "0 * * * *"}, sla={"deadline": ":30", "expectedDuration": "5m"}),
-        pipeline(schedule={"trigger": {**TRIGGER, "deadline": ":30"}}),
+        pipeline(schedule={"trigger": {**TRIGGER, "deadline": ":30"}, "granularity": "hour"}),
+        pipeline(schedule={"trigger": TRIGGER, "granularity": "day"}, sla={"readyBy": "09:00"}),
+        pipeline(schedule={"include": {"dates": ["2026-03-31"]}, "granularity": "day"}),
+        # The upstream says what the periods are.
+        pipeline(schedule=None, after=[{"pipeline": "q"}], sla={"deadline": ":30", "expectedDuration": "5m"}),
         pipeline(schedule={"trigger": TRIGGER}, sla={"maxDuration": "12h"}),
         pipeline(schedule={"trigger": TRIGGER}, dryRun=True),
         pipeline(after=[{"pipeline": "q", "require": "all-hours"}]),
@@ -276,6 +306,30 @@ UNNOTICED = "nothing notices if this never starts: it has no cron, no SLA, no tr
                 "schedule.evaluation: evaluation window (6h) and job poll window (1h) together pass the"
                 " execution timeout of 4h on AWS (sfn_timeout_seconds)"
             ],
+        ),
+        (
+            pipeline(
+                schedule={"trigger": {**TRIGGER, "deadline": ":20"}},
+                sla={"deadline": ":30", "readyBy": ":10", "expectedDuration": "5m"},
+            ),
+            [
+                "sla.deadline: :30 is for hourly runs, and nothing says that these are hourly: add"
+                " schedule.granularity: hour",
+                "sla.readyBy: :10 is for hourly runs, and nothing says that these are hourly: add"
+                " schedule.granularity: hour",
+                "schedule.trigger.deadline: :20 is for hourly runs, and nothing says that these are hourly: add"
+                " schedule.granularity: hour",
+            ],
+        ),
+        (
+            pipeline(schedule={"cron": "0 * * * *"}, sla={"deadline": "10:30", "expectedDuration": "5m"}),
+            [
+                "sla.deadline: 10:30 is one time a day, and the runs are hourly: write :30 for each hour's own time",
+            ],
+        ),
+        (
+            pipeline(schedule={"trigger": TRIGGER, "granularity": "hour"}, sla={"readyBy": "09:00"}),
+            ["sla.readyBy: 09:00 is one time a day, and the runs are hourly: write :00 for each hour's own time"],
         ),
         (pipeline(schedule=None), [f"pipeline: {UNNOTICED}"]),
         (pipeline(schedule={"trigger": TRIGGER}), [f"schedule: {UNNOTICED}"]),

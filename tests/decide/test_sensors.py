@@ -139,6 +139,48 @@ def test_a_cron_fixes_how_long_the_periods_are() -> None:
     assert run_period(hourly, day) == "2026-03-01 is one day, but each run of this schedule is for one hour"
 
 
+@pytest.mark.parametrize(
+    ("granularity", "key", "data", "expected"),
+    [
+        ("hour", "k", {}, "2026-03-01T14"),
+        ("hour", "k", {"date": "2026-03-01"}, "2026-03-01T14"),
+        ("hour", "k#2026-03-01", {}, "2026-03-01T14"),
+        ("hour", "k", {"date": "2026-02-27", "hour": 3}, "2026-02-27T03"),
+        ("hour", "k#20260227T03", {}, "2026-02-27T03"),
+        ("hour", "k#2026-02-27T0315", {}, "2026-02-27T03"),
+        ("day", "k", {}, "2026-03-01"),
+        ("day", "k", {"date": "2026-02-27"}, "2026-02-27"),
+        ("day", "k#20260227", {}, "2026-02-27"),
+    ],
+)
+def test_granularity_says_how_long_the_periods_are(
+    granularity: Any, key: str, data: dict[str, Any], expected: str
+) -> None:
+    # 19:30 in UTC is 14:30 in New York.
+    schedule = Schedule(granularity=granularity, timezone="America/New_York")
+    found = run_period(schedule, sensor(key, data, at=datetime.fromisoformat("2026-03-01T19:30:00+00:00")))
+    assert str(found) == expected
+
+
+@pytest.mark.parametrize(
+    ("granularity", "key", "data", "words"),
+    [
+        ("hour", "k", {"date": "2026-02-27"}, "2026-02-27 is one day, not that of 2026-03-01T14"),
+        ("hour", "k#2026-03-02", {}, "names no hour: write its hour, too"),
+        ("day", "k", {"date": "2026-03-01", "hour": 14}, "schedule.granularity is day: write the day without an hour"),
+        ("day", "k#2026-03-01T14", {}, "2026-03-01T14 is one hour"),
+        ("day", "k#2026-03-01T1415", {}, "2026-03-01T1415 is one minute"),
+    ],
+)
+def test_a_write_that_does_not_fit_the_granularity_is_for_no_run(
+    granularity: Any, key: str, data: dict[str, Any], words: str
+) -> None:
+    schedule = Schedule(granularity=granularity, timezone="America/New_York")
+    found = run_period(schedule, sensor(key, data, at=datetime.fromisoformat("2026-03-01T19:30:00+00:00")))
+    assert isinstance(found, str)
+    assert words in found
+
+
 def test_a_malformed_write_opens_nothing() -> None:
     why = run_period(Schedule(), sensor("k", {"date": "soon"}))
     assert isinstance(why, str)

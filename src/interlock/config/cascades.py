@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 import msgspec
 
 from interlock.config.problems import Finding, Severity
-from interlock.config.schedules import cron_granularity
+from interlock.config.schedules import declared_periods
 from interlock.config.suggestions import did_you_mean
 from interlock.decide.values import show
 from interlock.model.config import PipelineConfig
@@ -34,7 +34,7 @@ def check_upstreams(
             message = f"there is no pipeline {show(entry.pipeline)} among these files{near}"
             yield Finding(("after", index, "pipeline"), message, unknown)
         elif entry.require == "all-hours" and _daily(others.get(entry.pipeline)):
-            message = f"all-hours waits for hourly runs, and {entry.pipeline} has a daily cron: write same-period"
+            message = f"all-hours waits for hourly runs, and those of {entry.pipeline} are daily: write same-period"
             yield Finding(("after", index, "require"), message)
 
 
@@ -67,4 +67,4 @@ def _cycles_from(start: str, configs: Mapping[str, PipelineConfig], finished: se
 def _daily(config: PipelineConfig | None) -> bool:
     if config is None:
         return False
-    return all(cron_granularity(schedule) is Granularity.DAY for schedule in config.all_schedules)
+    return all(declared_periods(schedule) is Granularity.DAY for schedule in config.all_schedules)

@@ -11,8 +11,18 @@ from interlock.config.rules import check_trigger
 from interlock.config.suggestions import did_you_mean
 from interlock.decide.calendars import holidays_of
 from interlock.decide.cron import check_cron, granularity
+from interlock.decide.expected import declared_granularity
 from interlock.decide.values import show
-from interlock.model.config import Evaluation, Exclude, Include, PipelineConfig, PostRunEvaluation, Schedule, Sla
+from interlock.model.config import (
+    Evaluation,
+    Exclude,
+    Include,
+    PipelineConfig,
+    PostRunEvaluation,
+    Schedule,
+    Sla,
+    past_the_hour,
+)
 from interlock.model.durations import format_duration
 from interlock.model.errors import InvalidValueError
 from interlock.model.periods import Granularity
@@ -34,6 +44,14 @@ def cron_granularity(schedule: Schedule) -> Granularity | None:
     """How long the periods of its ticks are; None without a cron, or with one that cannot be read."""
     try:
         return granularity(schedule.cron) if schedule.cron is not None else None
+    except InvalidValueError:
+        return None
+
+
+def declared_periods(schedule: Schedule) -> Granularity | None:
+    """How long its periods are, where cron or `granularity` say so; None with a cron that cannot be read."""
+    try:
+        return declared_granularity(schedule)
     except InvalidValueError:
         return None
 
@@ -65,6 +83,7 @@ def _check_schedule(schedule: Schedule, path: Path, calendars: Collection[str]) 
             yield Finding(
                 (*path, "include"), "stands beside `cron`: a schedule has a cron or inclusion dates, not both"
             )
+    yield from _check_granularity(schedule, path)
     yield from check_zone(schedule.timezone, (*path, "timezone"))
     yield from check_evaluation(schedule.evaluation, (*path, "evaluation"))
     if schedule.exclude:
@@ -73,21 +92,32 @@ def _check_schedule(schedule: Schedule, path: Path, calendars: Collection[str]) 
         yield from _check_include(schedule.include, (*path, "include"), calendars)
     if schedule.trigger:
         yield from check_trigger(schedule.trigger, (*path, "trigger"))
-        if _past_the_hour(schedule.trigger.deadline) and _daily(schedule):
+        if past_the_hour(schedule.trigger.deadline) and _daily(schedule):
             yield Finding((*path, "trigger", "deadline"), _no_hours(schedule))
+
+
+def _check_granularity(schedule: Schedule, path: Path) -> Iterator[Finding]:
+    if schedule.granularity is None:
+        return
+    if schedule.cron is not None:
+        message = "stands beside `cron`, whose ticks say how long a period is: leave it out"
+        yield Finding((*path, "granularity"), message)
+    elif schedule.granularity == "hour" and schedule.include is not None and schedule.trigger is None:
+        message = "hour needs schedule.trigger: inclusion dates alone open one run for each date"
+        yield Finding((*path, "granularity"), message)
 
 
 def check_sla(sla: Sla, config: PipelineConfig) -> Iterator[Finding]:
     """Does the SLA promise something, and something this pipeline can be held to?"""
     schedules = config.all_schedules
-    if sla.deadline is None and sla.max_duration is None:
-        yield Finding(("sla",), "says nothing: give a deadline, or a maxDuration")
+    if sla.deadline is None and sla.max_duration is None and sla.ready_by is None:
+        yield Finding(("sla",), "says nothing: give a deadline, a maxDuration or a readyBy")
     if sla.timezone is not None:
         yield from check_zone(sla.timezone, ("sla", "timezone"))
-    if _past_the_hour(sla.deadline):
-        daily = next((one for one in schedules if _daily(one)), None)
-        if daily is not None:
-            yield Finding(("sla", "deadline"), _no_hours(daily))
+    daily = next((one for one in schedules if _daily(one)), None)
+    for name, clock in (("deadline", sla.deadline), ("readyBy", sla.ready_by)):
+        if past_the_hour(clock) and daily is not None:
+            yield Finding(("sla", name), _no_hours(daily))
     if sla.max_duration is None:
         return
     path = ("sla", "maxDuration")
@@ -150,17 +180,17 @@ def _check_calendar(name: str | None, path: Path, calendars: Collection[str]) ->
         yield Finding((*path, "calendar"), f"there is no calendar {show(name)} in calendars/ ({known}){near}")
 
 
-def _past_the_hour(deadline: str | None) -> bool:
-    return deadline is not None and deadline.startswith(":")
-
-
 def _daily(schedule: Schedule) -> bool:
     """Are all its runs whole days, for sure? With a trigger alone, the sensor writes say what they are for."""
-    if schedule.cron is not None:
-        return cron_granularity(schedule) is Granularity.DAY
-    return schedule.include is not None and schedule.trigger is None
+    dated = schedule.cron is None and schedule.include is not None and schedule.trigger is None
+    return dated or declared_periods(schedule) is Granularity.DAY
 
 
 def _no_hours(schedule: Schedule) -> str:
-    why = "inclusion dates" if schedule.cron is None else f"cron {schedule.cron!r}"
-    return f":MM is for hourly runs, and {why} gives daily ones: write HH:MM"
+    if schedule.cron is not None:
+        why = f"cron {schedule.cron!r} gives daily ones"
+    elif schedule.granularity is not None:
+        why = f"granularity {schedule.granularity} gives daily ones"
+    else:
+        why = "inclusion dates give daily ones"
+    return f":MM is for hourly runs, and {why}: write HH:MM"

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from interlock.config.jobs import check_job
 from interlock.config.problems import Finding, Severity
 from interlock.config.rules import check_key, check_rules
-from interlock.config.schedules import check_dates, check_evaluation, check_schedules, check_sla, cron_granularity
+from interlock.config.schedules import check_dates, check_evaluation, check_schedules, check_sla, declared_periods
 from interlock.decide.values import show
 from interlock.model.config import Calendar, PipelineConfig
 from interlock.model.durations import Duration, format_duration
@@ -57,13 +57,13 @@ def _check_after(config: PipelineConfig) -> Iterator[Finding]:
             ("after",), "needs a single `schedule`: with `schedules` it is not clear which one is to be opened"
         )
     seen: set[str] = set()
-    hourly = config.schedule is not None and cron_granularity(config.schedule) in (Granularity.HOUR, Granularity.MINUTE)
+    hourly = config.schedule is not None and declared_periods(config.schedule) in (Granularity.HOUR, Granularity.MINUTE)
     for index, entry in enumerate(config.after):
         if entry.pipeline in seen:
             yield Finding(("after", index, "pipeline"), f"{show(entry.pipeline)} is listed already")
         seen.add(entry.pipeline)
         if entry.require == "all-hours" and hourly:
-            message = "all-hours is for daily runs, and this pipeline's cron is not daily: write same-period"
+            message = "all-hours is for daily runs, and those of this pipeline are not: write same-period"
             yield Finding(("after", index, "require"), message)
 
 

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from interlock.config.problems import Finding, Path, Severity
-from interlock.config.schedules import cron_granularity, with_paths
+from interlock.config.schedules import cron_granularity, declared_periods, with_paths
 from interlock.decide.cron import next_tick
 from interlock.decide.sla import scheduled_start, sla_times
-from interlock.model.config import Include, JobType, PipelineConfig, ProbeType, Schedule, Sla
+from interlock.model.config import Include, JobType, PipelineConfig, ProbeType, Schedule, Sla, past_the_hour
 from interlock.model.durations import format_duration
 from interlock.model.periods import Granularity, day_period
 
@@ -37,6 +37,8 @@ def find_warnings(config: PipelineConfig, abilities: Abilities | None = None) ->
         yield _warning(("sla",), "no expectedDuration: there will be no warning before the breach")
     if sla is not None:
         yield from _late_breaches(sla, config)
+    yield from _hours_unsaid(config)
+    yield from _clock_times_of_hours(config)
     if not config.dry_run:
         yield from _too_long(config)
         yield from _unnoticed(config)
@@ -123,6 +125,37 @@ def _late_at(schedule: Schedule, sla: Sla, sample: datetime) -> timedelta | None
         period, start = tick.period, tick.at
     breach = sla_times(sla, schedule, period, None, tick_at=start).breach_at
     return None if breach is None else breach - start
+
+
+def _clocks(sla: Sla | None) -> list[tuple[Path, str]]:
+    """What an SLA says in clock times."""
+    if sla is None:
+        return []
+    given: list[tuple[Path, str | None]] = [(("sla", "deadline"), sla.deadline), (("sla", "readyBy"), sla.ready_by)]
+    return [(path, clock) for path, clock in given if clock is not None]
+
+
+def _hours_unsaid(config: PipelineConfig) -> Iterator[Finding]:
+    """`:MM` speaks of hours; a write that names none would still be for its day."""
+    silent = [(path, one) for path, one in with_paths(config) if declared_periods(one) is None]
+    if config.after or not silent:
+        return  # the periods of a cascade are those of its upstream
+    triggers = [((*path, "trigger", "deadline"), one.trigger.deadline) for path, one in silent if one.trigger]
+    for path, clock in [*_clocks(config.sla), *triggers]:
+        if past_the_hour(clock):
+            name = ".".join(str(part) for part in (*silent[0][0], "granularity"))
+            message = f"{clock} is for hourly runs, and nothing says that these are hourly: add {name}: hour"
+            yield _warning(path, message)
+
+
+def _clock_times_of_hours(config: PipelineConfig) -> Iterator[Finding]:
+    """`HH:MM` is once a day: most of the runs of an hourly schedule are then late only on the next day."""
+    hourly = any(declared_periods(one) in (Granularity.HOUR, Granularity.MINUTE) for one in config.all_schedules)
+    for path, clock in _clocks(config.sla) if hourly else []:
+        if not past_the_hour(clock):
+            minute = clock.partition(":")[2]
+            message = f"{clock} is one time a day, and the runs are hourly: write :{minute} for each hour's own time"
+            yield _warning(path, message)
 
 
 def _unnoticed(config: PipelineConfig) -> Iterator[Finding]:

@@ -47,7 +47,10 @@ def begin(control: Control, config: PipelineConfig, schedule: Schedule, sensor: 
     if trigger is None or not key_matches(trigger.key, sensor.key):
         return
     period = run_period(schedule, sensor)
-    if isinstance(period, str) or not trigger_match(trigger, sensor, control.now()).passed:
+    if isinstance(period, str):
+        opening.tell_invalid(control, sensor, config.id, period)
+        return
+    if not trigger_match(trigger, sensor, control.now()).passed:
         return
     key = RunKey(config.id, schedule.schedule_id, str(period))
     reason = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), period.day)

@@ -13,8 +13,7 @@ from interlock.control.context import Control
 from interlock.decide import calendars, transitions
 from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
 from interlock.model import keys
-from interlock.model.config import PipelineConfig, Schedule
-from interlock.model.events import EventType
+from interlock.model.config import Schedule
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.model.sensor import Sensor
@@ -37,7 +36,7 @@ def observe(control: Control, pipeline: str, key: str, at: datetime, written: It
     _begin_overwritten(control, current, sensor, written, at)
     problem = period_of_write(key, sensor.data).problem
     if problem:
-        _tell_invalid(control, config, sensor, problem)
+        opening.tell_invalid(control, sensor, config.id, problem)
     if config.dry_run:
         if not problem:
             dry_run.observe(control, config, sensor)
@@ -68,14 +67,6 @@ def _stamped(control: Control, pipeline: str, key: str, at: datetime) -> Sensor 
     return replace(sensor, received_at=at)
 
 
-def _tell_invalid(control: Control, config: PipelineConfig, sensor: Sensor, problem: str) -> None:
-    slot = RunKey(config.id, "", "")
-    message = f"sensor {sensor.key} of {config.id} starts no run: {problem}"
-    event = records.event(EventType.SENSOR_INVALID, slot, control.now(), message, key=sensor.key, reason=problem)
-    unique = f"{EventType.SENSOR_INVALID}-{sensor.key}-{format_instant(sensor.received_at)}"
-    records.publish_once(control, event, unique)
-
-
 # ------------------------------------------------------------------------------------------------------ trigger
 
 
@@ -86,7 +77,7 @@ def _triggered(control: Control, current: catalog.InForce, schedule: Schedule, s
         return None
     period = run_period(schedule, sensor)
     if isinstance(period, str):
-        _tell_invalid(control, current.config, sensor, period)
+        opening.tell_invalid(control, sensor, current.config.id, period)
         return None
     key = RunKey(current.config.id, schedule.schedule_id, str(period))
     result = trigger_match(trigger, sensor, control.now())

@@ -19,6 +19,8 @@ from interlock.model.config import PipelineConfig, Schedule
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import Run, SlaState, Source
+from interlock.model.sensor import Sensor
+from interlock.model.times import format_instant
 from interlock.ports.executions import StartResult
 from interlock.ports.store import Delete, Store, Write
 
@@ -89,6 +91,15 @@ def tell_excluded(control: Control, key: RunKey, reason: str) -> None:
         EventType.PIPELINE_EXCLUDED, key, control.now(), f"{key.pipeline} is not opened: {reason}", reason=reason
     )
     records.publish_once(control, event, EventType.PIPELINE_EXCLUDED)
+
+
+def tell_invalid(control: Control, sensor: Sensor, pipeline: str, problem: str) -> None:
+    """A write whose period cannot be told: SENSOR_INVALID, once per write, and no run is started by it."""
+    message = f"sensor {sensor.key} of {pipeline} starts no run: {problem}"
+    slot = RunKey(pipeline, "", "")
+    event = records.event(EventType.SENSOR_INVALID, slot, control.now(), message, key=sensor.key, reason=problem)
+    unique = f"{EventType.SENSOR_INVALID}-{sensor.key}-{format_instant(sensor.received_at)}"
+    records.publish_once(control, event, unique)
 
 
 def version_writes(control: Control, config: PipelineConfig, document: dict[str, Any]) -> list[Write]:

@@ -10,7 +10,8 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from interlock.decide.calendars import Calendars, exclusion, withheld
-from interlock.decide.cron import granularity, next_tick, ticks_between
+from interlock.decide.cron import next_tick, ticks_between
+from interlock.decide.expected import declared_granularity
 from interlock.model.config import PipelineConfig, Schedule, Upstream
 from interlock.model.periods import Granularity, Period, day_period, parse_period, period_of
 from interlock.model.run import Marker
@@ -23,12 +24,11 @@ _NAMED: Final = 6  # of the hours awaited, how many are named; a whole day of th
 def wanted_periods(entry: Upstream, downstream: Schedule, upstream_date: Period) -> Period | None:
     """The downstream period that a marker of this upstream period contributes to; None when it fits none.
 
-    Only a cron fixes how long the downstream's periods are: a daily one has no use for the marker of an hour.
+    A cron or `granularity` fixes how long the downstream's periods are: a daily one has no use for the marker of an
+    hour.
     """
     period = upstream_date if entry.require == "same-period" else day_period(upstream_date.day)
-    if downstream.cron is not None and granularity(downstream.cron) is not period.granularity:
-        return None
-    return period
+    return period if declared_granularity(downstream) in (None, period.granularity) else None
 
 
 def existing_hours(day: Period, tz: ZoneInfo) -> tuple[Period, ...]:

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from interlock.decide.checks import RuleResult, check_observation_of, unmet
-from interlock.decide.cron import granularity
+from interlock.decide.expected import declared_granularity
 from interlock.decide.values import real_number, show
 from interlock.model.config import Schedule, Trigger
 from interlock.model.errors import InvalidValueError
@@ -97,20 +97,33 @@ def _hour_field(hour: object) -> int | None:
 def run_period(schedule: Schedule, sensor: Sensor) -> Period | str:
     """The period a trigger write is for, or why none can be told.
 
-    A cron fixes how long periods are. A write without a period of its own is for the day (or the cron's hour) it came.
+    A cron or `granularity` fixes how long periods are; where nothing does, the write says it. A write without a period
+    of its own is for the day, or for the hour, it was received in.
     """
     written = period_of_write(sensor.key, sensor.data)
     if written.problem:
         return written.problem
     own = written.period
-    wanted = granularity(schedule.cron) if schedule.cron else (own.granularity if own else Granularity.DAY)
+    wanted = declared_granularity(schedule) or (own.granularity if own else _DAY)
+    received = period_of(to_local(sensor.received_at, zone(schedule.timezone)), wanted)
     if own is None:
-        return period_of(to_local(sensor.received_at, zone(schedule.timezone)), wanted)
-    if wanted.length > own.granularity.length:
-        return period_of(own.at, wanted)
-    if wanted.length < own.granularity.length:
-        return f"{own} is one {own.granularity}, but each run of this schedule is for one {wanted}"
-    return own
+        return received
+    if own.granularity is wanted:
+        return own
+    if own.granularity.length > wanted.length:
+        return _hour_within(schedule, own, received)
+    if schedule.granularity == "day":
+        return f"{own} is one {own.granularity}, but schedule.granularity is day: write the day without an hour"
+    return period_of(own.at, wanted)
+
+
+def _hour_within(schedule: Schedule, own: Period, received: Period) -> Period | str:
+    """A write that names a day where the runs are hours: it is for the hour it came in, if that is of its day."""
+    if schedule.granularity == "hour":
+        if own.contains(received):
+            return received
+        return f"{own} is one day, not that of {received} when it was received, and names no hour: write its hour, too"
+    return f"{own} is one {own.granularity}, but each run of this schedule is for one {received.granularity}"
 
 
 def key_matches(name: str, sensor_key: str) -> bool:

@@ -157,6 +157,7 @@ class Schedule(_Config, frozen=True, kw_only=True):
     cron: str | None = None
     timezone: str = "UTC"
     period: Literal["current", "previous"] = "current"
+    granularity: Literal["day", "hour"] | None = None
     time: ClockTime | None = None
     trigger: Trigger | None = None
     evaluation: Evaluation = Evaluation()
@@ -170,9 +171,10 @@ class Schedule(_Config, frozen=True, kw_only=True):
 
 
 class Sla(_Config, frozen=True, kw_only=True):
-    """By when a run must be finished."""
+    """By when a run must be finished, and by when its inputs must be ready."""
 
     deadline: Deadline | None = None
+    ready_by: Deadline | None = None
     expected_duration: Duration | None = None
     max_duration: Duration | None = None
     day_offset: Annotated[int, Meta(ge=0, le=31)] | None = None
@@ -302,6 +304,11 @@ def parse_clock(text: str) -> tuple[int | None, int]:
         return (int(hour) if hour else None), int(minute)
     except ValueError as error:
         raise InvalidValueError(f"{text!r} is not a clock time: write HH:MM") from error
+
+
+def past_the_hour(deadline: str | None) -> bool:
+    """Is it `:MM`, so that it speaks of hourly periods?"""
+    return deadline is not None and parse_clock(deadline)[0] is None
 
 
 def clock_time(text: str) -> time:
