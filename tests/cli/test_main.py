@@ -139,7 +139,7 @@ def test_validate_json(capsys: pytest.CaptureFixture[str], folder: Path) -> None
     assert list(report) == ["pipelines", "errors", "warnings"]
     assert report["pipelines"] == 2
     (error,) = report["errors"]
-    assert error["message"].startswith("[] is not one of command, ")
+    assert error["message"].startswith("[] is a list, not text")
     assert {**error, "message": ""} == {"file": "pipelines/b.yaml", "line": 4, "path": "job.type", "message": ""}
     assert [warning["path"] for warning in report["warnings"]] == ["sla"]
 

@@ -155,7 +155,7 @@ schedule: {evaluation: {window: 30m}, exclude: {dates: [2026-01-01]}}
     (loaded,) = result.configs
     config = loaded.config
     assert config.job is not None
-    assert config.job.type is JobType.GLUE
+    assert config.job.type == JobType.GLUE
     assert config.job.config == {"jobName": "shared", "arguments": {"a": 1, "b": 3}}
     assert [rule.key for rule in config.validation.rules] == ["z"]
     (schedule,) = config.all_schedules

@@ -72,7 +72,7 @@ class Installation:
 
     def start(self) -> Engine:
         """Start the controller, or start it again from its store."""
-        runners: dict[JobType, JobRunner] = {JobType.GLUE: self.target}
+        runners: dict[str, JobRunner] = {JobType.GLUE: self.target}
         self.engine = Engine(
             self.database, self.clock, runners, new_id=lambda: f"{next(self._ids):04d}", settings=self.settings
         )

@@ -65,7 +65,7 @@ def arrange(accident: Accident, run: str) -> None:
             CommandRunner.start = _around(CommandRunner.start, run, before=False)  # type: ignore[method-assign]
         case Accident.BEFORE_OUTCOME | Accident.AFTER_OUTCOME:
             before = accident is Accident.BEFORE_OUTCOME
-            Service.job_exited = _around(Service.job_exited, run, before=before)  # type: ignore[method-assign]
+            Service.job_ended = _around(Service.job_ended, run, before=before)  # type: ignore[method-assign]
         case Accident.STILLBORN:
             os.posix_spawn = _stillborn(os.posix_spawn, run)
 

@@ -14,13 +14,15 @@ from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.parameters import CursorArg, DateArg, LimitArg, PipelineArg, ScheduleArg
 from interlock.api.problems import ProblemError, RequestError, documented, not_found
 from interlock.config.aliases import normalise
+from interlock.config.problems import Problem
 from interlock.config.stored import config_version, read_stored
-from interlock.config.warnings import Abilities, find_warnings
+from interlock.config.warnings import Abilities, find_missing, find_warnings
 from interlock.control import catalog, views
 from interlock.control.explain import explain
 from interlock.control.views import HIDDEN, PipelineDetail, PipelinePage, ReadinessView
 from interlock.decide.why import Explanation
 from interlock.embedded.service import Service
+from interlock.embedded.targets import abilities
 from interlock.embedded.tokens import Scope
 from interlock.model.config import PipelineConfig
 from interlock.model.keys import check_id
@@ -118,7 +120,10 @@ def _checked(service: Service, pipeline: str, data: dict[str, Any]) -> tuple[Pip
         raise RequestError(
             HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-config", "a hidden secret is no value", errors=errors
         )
-    found = read_stored(data, catalog.calendars(service.engine.store))
+    found: PipelineConfig | tuple[Problem, ...] = read_stored(data, catalog.calendars(service.engine.store))
+    if isinstance(found, PipelineConfig):
+        missing = find_missing(found, abilities())
+        found = tuple(Problem("", None, _path(one.path), one.message) for one in missing) or found
     if isinstance(found, tuple):
         errors = [ProblemError(path=one.path, message=one.message) for one in found]
         detail = "; ".join(f"{one.path}: {one.message}" if one.path else one.message for one in found)

@@ -83,9 +83,9 @@ def load_or_exit(path: Path) -> "LoadResult":
     """Read and check the configs; the errors, if any, are all printed and end the command before it does anything."""
     from interlock.config.loader import load_paths
     from interlock.config.problems import Severity
-    from interlock.embedded.targets import ABILITIES
+    from interlock.embedded.targets import abilities
 
-    loaded = load_paths([path], abilities=ABILITIES)
+    loaded = load_paths([path], abilities=abilities())
     errors = plain_console(err=True)
     for problem in loaded.problems:
         errors.print(str(problem), style="red" if problem.severity is Severity.ERROR else "yellow")

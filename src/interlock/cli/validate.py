@@ -23,9 +23,9 @@ def validate(
 ) -> None:
     """Check pipeline configs: prints every error and warning at once; exits 1 if there is an error."""
     from interlock.config.loader import load_paths
-    from interlock.embedded.targets import ABILITIES
+    from interlock.embedded.targets import abilities
 
-    result = load_paths(paths, abilities=ABILITIES)
+    result = load_paths(paths, abilities=abilities())
     if json:
         _print_json(result)
     else:

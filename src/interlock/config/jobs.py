@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Final
 
+from interlock.config.job_types import check_type
 from interlock.config.problems import Finding, Path
 from interlock.decide.templates import ENVIRONMENT_PREFIX, fill
 from interlock.decide.values import show
@@ -19,7 +20,7 @@ from interlock.model.errors import InvalidValueError
 from interlock.model.keys import RunKey
 
 # Of each group one key is needed.
-REQUIRED: Final[dict[JobType, tuple[tuple[str, ...], ...]]] = {
+REQUIRED: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
     JobType.COMMAND: (("command",),),
     JobType.HTTP: (("url",),),
     JobType.AIRFLOW: (("url",), ("dagId",)),
@@ -40,6 +41,7 @@ _SAMPLE: Final = RunKey("pipeline", "schedule", "2026-01-01")
 
 def check_job(job: Job) -> Iterator[Finding]:
     """Everything about a job that its types do not say."""
+    yield from check_type(job.type)
     seconds = job.job_poll_window_seconds
     if 0 < seconds < 60:
         yield Finding(("job", "jobPollWindowSeconds"), f"{seconds} is not in 60..86400 (0 is the default, 3600)")
@@ -53,7 +55,7 @@ def check_job(job: Job) -> Iterator[Finding]:
 
 
 def _missing(job: Job) -> Iterator[Finding]:
-    for names in REQUIRED[job.type]:
+    for names in REQUIRED.get(job.type, ()):
         if all(job.config.get(name) in (None, "", []) for name in names):
             others = "".join(f" (or {name})" for name in names[1:])
             yield Finding(("job", "config", names[0]), f"is missing: jobs of type {job.type} need {names[0]}{others}")
@@ -61,7 +63,7 @@ def _missing(job: Job) -> Iterator[Finding]:
 
 def _unreadable(job: Job) -> Iterator[Finding]:
     config = job.config
-    if job.type is JobType.COMMAND:
+    if job.type == JobType.COMMAND:
         problem = _wrong_command(config.get("command"))
         if problem:
             yield Finding(("job", "config", "command"), problem)

@@ -19,7 +19,7 @@ from interlock.config.semantics import check_calendar
 from interlock.config.sources import Merged, merge
 from interlock.config.stored import config_version, decode_and_check
 from interlock.config.suggestions import did_you_mean
-from interlock.config.warnings import Abilities, find_warnings
+from interlock.config.warnings import Abilities, find_missing, find_warnings
 from interlock.decide.values import show
 from interlock.model.config import Calendar, PipelineConfig
 
@@ -118,6 +118,8 @@ class _Load:
             self._report(*problems, merged.locate(finding))
             return
         found = decode_and_check(merged.document, calendars)
+        if isinstance(found, PipelineConfig):
+            found = find_missing(found, self._abilities) or found
         if not isinstance(found, PipelineConfig):
             self._report(*problems, *merged.locate_all(found))
         elif problems:

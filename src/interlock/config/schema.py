@@ -13,6 +13,7 @@ from msgspec import inspect
 
 from interlock.config.decode import encode_duration
 from interlock.model.config import Check, Mode, PipelineConfig, Weekday
+from interlock.ports.job_targets import known_types
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _NUMBER: Final = r"[0-9]+(\.[0-9]+)?"
@@ -41,6 +42,7 @@ def pipeline_schema() -> Schema:
     defs["Check"] = _any_case(defs["Check"], (check.value for check in Check))
     defs["Mode"] = _any_case(defs["Mode"], (mode.value for mode in Mode))
     defs["Weekday"] = _any_case(defs["Weekday"], (day.value for day in Weekday), shortest=_SHORTEST_WEEKDAY)
+    defs["Job"]["properties"]["type"] = {"description": "The system that the job lives in", "enum": known_types()}
     _add_aliases(root, defs)
     _require_unless_archetype(root, defs)
     return {"$schema": DIALECT, "title": "Interlock pipeline", **root, "$defs": dict(sorted(defs.items()))}

@@ -11,6 +11,7 @@ import msgspec
 
 from interlock.config.aliases import normalise
 from interlock.config.decode import decode
+from interlock.config.job_types import check_type_of
 from interlock.config.problems import Finding, Problem, format_path
 from interlock.config.semantics import find_errors
 from interlock.model.config import Calendar, PipelineConfig
@@ -38,7 +39,7 @@ def decode_and_check(
     """The config of a document in the model's form, or all its errors."""
     config = decode(document, PipelineConfig)
     if isinstance(config, tuple):
-        return config
+        return (*config, *check_type_of(document))
     return find_errors(config, calendars) or config
 
 

@@ -1,6 +1,6 @@
 """What is allowed and yet probably not meant. Few, and each of them true (SPEC 2)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final
@@ -11,7 +11,7 @@ from interlock.config.problems import Finding, Path, Severity
 from interlock.config.schedules import cron_granularity, declared_periods, with_paths
 from interlock.decide.cron import next_tick
 from interlock.decide.sla import scheduled_start, sla_times
-from interlock.model.config import Include, JobType, PipelineConfig, ProbeType, Schedule, Sla, past_the_hour
+from interlock.model.config import Include, PipelineConfig, ProbeType, Schedule, Sla, past_the_hour
 from interlock.model.durations import format_duration
 from interlock.model.periods import Granularity, day_period
 
@@ -24,8 +24,16 @@ _SAMPLES: Final = (datetime(2026, 1, 14, tzinfo=UTC), datetime(2026, 7, 15, tzin
 class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """What an installation can do of all that a config may ask for."""
 
-    job_types: frozenset[JobType]
+    job_types: frozenset[str]
+    missing: Mapping[str, str] = {}
+    """What is not installed, and how to install it, per type of job that needs it."""
     probe_types: frozenset[ProbeType] = frozenset()
+
+
+def find_missing(config: PipelineConfig, abilities: Abilities | None = None) -> tuple[Finding, ...]:
+    """Errors of the installation: what is not installed and the config cannot do without. A dry run starts nothing."""
+    needed = abilities.missing.get(config.job.type) if abilities is not None and config.job is not None else None
+    return (Finding(("job", "type"), needed),) if needed and not config.dry_run else ()
 
 
 def find_warnings(config: PipelineConfig, abilities: Abilities | None = None) -> Iterator[Finding]:

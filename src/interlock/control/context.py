@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from interlock.model.config import JobType
 from interlock.ports.clock import Clock
 from interlock.ports.executions import Executions
 from interlock.ports.jobs import JobRunner
@@ -34,7 +33,7 @@ class Control:
     store: Store
     executions: Executions
     timers: Timers
-    jobs: Mapping[JobType, JobRunner]
+    jobs: Mapping[str, JobRunner]
     clock: Clock
     new_id: Callable[[], str]
     settings: Settings = Settings()

@@ -18,7 +18,7 @@ from interlock.decide import calendars, cron
 from interlock.decide.checks import RuleResult
 from interlock.decide.sensors import key_matches, period_of_write
 from interlock.model import keys
-from interlock.model.config import JobType, Mode, PipelineConfig, Schedule
+from interlock.model.config import Mode, PipelineConfig, Schedule
 from interlock.model.errors import InvalidValueError, UnknownPipelineError
 from interlock.model.keys import RunKey, Table
 from interlock.model.periods import day_period, parse_period
@@ -43,7 +43,7 @@ class PipelineSummary(_View, frozen=True, kw_only=True):
     valid: bool
     errors: list[str]
     dry_run: bool
-    job_type: JobType | None
+    job_type: str | None
     schedules: list[str]
     after: list[str]
     active_runs: int

@@ -276,7 +276,7 @@ def _hangs(config: PipelineConfig) -> _Finding:
     found = [window]
     if "timeout" in job.config:
         found.append(f"job.config.timeout {job.config['timeout']}")
-    elif job.type is JobType.COMMAND:
+    elif job.type == JobType.COMMAND:
         gap = "a command that hangs runs on after the poll window has closed: nothing ends it"
         limit = format_duration(job.poll_window)
         return (window,), Cover.WEAK, gap, f"job: {{config: {{timeout: {limit}}}}}"

@@ -22,7 +22,6 @@ from interlock.embedded.store import SqliteStore
 from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.timers import DueTimer, SqliteTimers
 from interlock.model import keys
-from interlock.model.config import JobType
 from interlock.model.keys import RunKey, Table
 from interlock.ports.clock import Clock
 from interlock.ports.jobs import JobOutput, JobRequest, JobRunner, JobStarted, JobStatus, JobStop, Recovery
@@ -65,7 +64,7 @@ class Engine:
         self,
         database: Database,
         clock: Clock,
-        jobs: Mapping[JobType, JobRunner],
+        jobs: Mapping[str, JobRunner],
         *,
         new_id: Callable[[], str],
         settings: Settings | None = None,

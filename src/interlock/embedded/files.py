@@ -21,6 +21,7 @@ from interlock.config.loader import LoadResult, load_paths
 from interlock.config.problems import Problem
 from interlock.control import catalog, records
 from interlock.control.context import Control
+from interlock.embedded.targets import abilities
 from interlock.model import keys
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.events import EventType
@@ -114,7 +115,7 @@ class FolderWatch:
             problem = Problem(str(self._folder), None, "", f"cannot be read: {error.strerror or error}")
             _log.error("the pipeline files cannot be read", problem=str(problem))
             return Applied(problems=(problem,))
-        result = load_paths([self._folder])
+        result = load_paths([self._folder], abilities=abilities())
         before = self._origin()
         self._put_calendars(result)
         written = [one.config.id for one in result.configs if self._put(one.config.id, result)]

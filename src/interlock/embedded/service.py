@@ -31,15 +31,13 @@ from interlock.embedded.files import Applied, FolderWatch
 from interlock.embedded.health import HealthChecks
 from interlock.embedded.runtime import WORKERS, Runtime
 from interlock.embedded.stream import StreamConsumer
-from interlock.embedded.targets import Targets
+from interlock.embedded.targets import make_targets
 from interlock.embedded.tokens import Tokens
 from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
-from interlock.jobs.command import CommandRunner, ExitNotice
-from interlock.jobs.external import ExternalRunner
-from interlock.jobs.http import HttpRunner
-from interlock.model.config import JobType
 from interlock.model.errors import InterlockError, StoreError
+from interlock.model.keys import RunKey
 from interlock.ports.clock import Clock
+from interlock.ports.job_targets import TargetSettings
 from interlock.ports.jobs import JobRunner
 
 _log = structlog.get_logger(__name__)
@@ -72,7 +70,7 @@ class Service:
         settings: ServiceSettings,
         *,
         clock: Clock | None = None,
-        jobs: Mapping[JobType, JobRunner] | None = None,
+        jobs: Mapping[str, JobRunner] | None = None,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
         self.settings = settings
@@ -88,12 +86,12 @@ class Service:
             raise
         self.tokens = Tokens(self.database)
         self.dead_letters = DeadLetters(self.database)
-        self._commands = _commands(self, settings)
-        self._http = HttpRunner(allow_private=settings.allow_private_addresses)
+        self._targets = make_targets(_target_settings(self, settings))
+        self._commands = self._targets.commands
         self.engine = Engine(
             self.database,
             self.clock,
-            {**self._targets().by_type(), **(jobs or {})},
+            {**self._targets.runners, **(jobs or {})},
             new_id=new_id,
             settings=_with_environment(settings),
         )
@@ -117,9 +115,6 @@ class Service:
         """Everything that reads the change stream."""
         return self.engine.router, self.engine.sink, self.alerts.consumer
 
-    def _targets(self) -> Targets:
-        return Targets(command=self._commands, http=self._http, external=ExternalRunner())
-
     def _alerting(self) -> Alerting:
         allowed = AddressPolicy(self.settings.allow_private_addresses)
         return build_alerting(
@@ -129,9 +124,9 @@ class Service:
             client=lambda: guarded_client(allowed, resolve_host),
         )
 
-    def job_exited(self, notice: ExitNotice) -> None:
-        """A command is over: have its outcome logged, which wakes the run that waits for it."""
-        writing.job_ended(self.control, notice.key, notice.attempt)
+    def job_ended(self, key: RunKey, attempt: int) -> None:
+        """A target says that a job is over: have its outcome logged, which wakes the run that waits for it."""
+        writing.job_ended(self.control, key, attempt)
 
     # ------------------------------------------------------------------------------------------------ starting
 
@@ -162,9 +157,7 @@ class Service:
             self.runtime.stop()
             self.alerts.stop()
             self._running = False
-        if self._commands is not None:
-            self._commands.close()
-        self._http.close()
+        self._targets.close()
         self.database.close()
         self._release()
 
@@ -207,16 +200,16 @@ class Service:
         return self._commands.tail(run_id) if self._commands is not None else ""
 
 
-def _commands(service: Service, settings: ServiceSettings) -> CommandRunner | None:
-    """Commands outlive the controller, so their state lies beside its store; a store in memory has none."""
-    if settings.store is None:
-        return None
-    return CommandRunner(
-        settings.store.with_name(settings.store.name + ".jobs"),
-        service.job_exited,
-        service.clock,
+def _target_settings(service: Service, settings: ServiceSettings) -> TargetSettings:
+    """What has to outlive the controller lies beside its store; a store in memory has nothing beside it."""
+    beside = settings.store.with_name(settings.store.name + ".jobs") if settings.store is not None else None
+    return TargetSettings(
+        clock=service.clock,
         environment=settings.environment,
+        allow_private=settings.allow_private_addresses,
+        folder=beside,
         working_folder=settings.working_folder,
+        ended=service.job_ended,
     )
 
 

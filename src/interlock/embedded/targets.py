@@ -1,31 +1,47 @@
-"""The systems in which the embedded controller starts jobs: the one list of them.
+"""The systems in which the embedded controller starts jobs: those of the registry, made for this controller.
 
-A target is a field here. The service has to fill in each, and `validate` warns of every type of job that is none.
-It loads no runner, so that checking a config does not load them all.
+Commands are made at once: those that an earlier controller started are watched from the start. The others are made when
+they are first called. Asking what an installation is able to do loads none of them.
 """
 
-from dataclasses import dataclass, fields
-from typing import Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from interlock.config.warnings import Abilities
+from interlock.jobs.registry import close_runner, make_runner, startable_types, why_unavailable
 from interlock.model.config import JobType
+from interlock.ports.job_targets import TargetSettings
 from interlock.ports.jobs import JobRunner
+
+if TYPE_CHECKING:
+    from interlock.jobs.command import CommandRunner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Targets:
-    """The runners of one controller, named as their type is written. None: this controller has none of it."""
+    """The runners of one controller, by type. `commands` is None where nothing could outlive the controller."""
 
-    command: JobRunner | None
-    http: JobRunner
-    external: JobRunner
+    runners: dict[str, JobRunner]
+    commands: "CommandRunner | None"
 
-    def by_type(self) -> dict[JobType, JobRunner]:
-        """What the controller starts jobs with."""
-        found = {kind: getattr(self, name) for name, kind in _TYPES.items()}
-        return {kind: runner for kind, runner in found.items() if runner is not None}
+    def close(self) -> None:
+        """Close what the runners hold open. Jobs go on."""
+        for runner in self.runners.values():
+            close_runner(runner)
 
 
-_TYPES: Final = {field.name: JobType(field.name.replace("_", "-")) for field in fields(Targets)}
+def make_targets(settings: TargetSettings) -> Targets:
+    """A runner for every type of job that there is a target for."""
+    from interlock.jobs.command import make_command_runner
 
-ABILITIES: Final = Abilities(job_types=frozenset(_TYPES.values()))
+    commands = make_command_runner(settings) if settings.folder is not None else None
+    runners: dict[str, JobRunner] = {} if commands is None else {JobType.COMMAND: commands}
+    others = [name for name in startable_types() if name != JobType.COMMAND]
+    return Targets(runners={**runners, **{name: make_runner(name, settings) for name in others}}, commands=commands)
+
+
+def abilities() -> Abilities:
+    """What an embedded controller of this installation can do of all that a config may ask for."""
+    types = startable_types()
+    missing = {name: problem for name in types if (problem := why_unavailable(name))}
+    return Abilities(job_types=frozenset(types), missing=missing)

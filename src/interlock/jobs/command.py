@@ -30,6 +30,7 @@ from interlock.model.job_configs import CommandConfig, Value
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
 from interlock.ports.clock import Clock
+from interlock.ports.job_targets import JobTarget, TargetSettings
 from interlock.ports.jobs import (
     OUTPUT_LIMIT,
     JobOutput,
@@ -359,3 +360,19 @@ def _failed(folder: RunFolder, category: FailureCategory, what: str, state: JobS
     lines = folder.tail(_ERROR_BYTES).rstrip().splitlines()[-_ERROR_LINES:]
     error = "\n".join([f"{what}; its last output:", *lines]) if lines else what
     return JobStatus(state=state, category=category, error=error)
+
+
+def make_command_runner(settings: TargetSettings) -> CommandRunner:
+    """The runner of this machine. Commands outlive the controller, so their state must, too."""
+    if settings.folder is None:
+        raise InterlockError("commands need a store on disk: their state lies beside it")
+    return CommandRunner(
+        settings.folder,
+        lambda notice: settings.ended(notice.key, notice.attempt),
+        settings.clock,
+        environment=settings.environment,
+        working_folder=settings.working_folder,
+    )
+
+
+TARGET: Final = JobTarget(make=make_command_runner, config=CommandConfig)

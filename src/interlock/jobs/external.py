@@ -4,7 +4,11 @@ Nothing is called here, so nothing can get lost: a start after a crash is the sa
 outcome for it is in the job log.
 """
 
+from typing import Final
+
 from interlock.model.errors import JobStopError
+from interlock.model.job_configs import ExternalConfig
+from interlock.ports.job_targets import JobTarget
 from interlock.ports.jobs import JobOutput, JobRequest, JobStarted, JobState, JobStatus, JobStop, Recovery
 
 
@@ -37,3 +41,6 @@ class ExternalRunner:
     def link(self, request: JobRequest, job_id: str) -> str:
         """None is known."""
         return ""
+
+
+TARGET: Final = JobTarget(make=lambda _: ExternalRunner(), config=ExternalConfig)

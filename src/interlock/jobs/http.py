@@ -21,6 +21,7 @@ from interlock.model.durations import Duration
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.job_configs import HTTP_METHODS, BasicAuth, BearerAuth, HttpConfig
 from interlock.model.run import FailureCategory
+from interlock.ports.job_targets import JobTarget
 from interlock.ports.jobs import JobOutput, JobRequest, JobStarted, JobState, JobStatus, JobStop, Recovery
 
 _BODY_LIMIT: Final = 64 * 1024
@@ -285,3 +286,6 @@ def _phrase(code: int) -> str:
 
 def _detail(text: str) -> str:
     return f": {text}" if text else ""
+
+
+TARGET: Final = JobTarget(make=lambda settings: HttpRunner(allow_private=settings.allow_private), config=HttpConfig)

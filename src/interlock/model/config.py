@@ -190,9 +190,9 @@ class Validation(_Config, frozen=True, kw_only=True):
 
 
 class Job(_Config, frozen=True, kw_only=True):
-    """What is started, where, and how often it is tried."""
+    """What is started, where, and how often it is tried. `type`: a JobType, or one that an installed package adds."""
 
-    type: JobType
+    type: Annotated[str, Meta(min_length=1)]
     config: dict[str, Any] = {}
     max_retries: Annotated[int, Meta(ge=0, le=10)] = 0
     max_code_retries: Annotated[int, Meta(ge=0, le=3)] = 1

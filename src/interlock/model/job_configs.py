@@ -246,7 +246,7 @@ class ExternalConfig(JobConfig, frozen=True, kw_only=True):
     """No keys: somebody else starts the job."""
 
 
-JOB_CONFIGS: Final[dict[JobType, type[JobConfig]]] = {
+JOB_CONFIGS: Final[dict[str, type[JobConfig]]] = {
     JobType.COMMAND: CommandConfig,
     JobType.HTTP: HttpConfig,
     JobType.AIRFLOW: AirflowConfig,

@@ -12,6 +12,7 @@ from interlock.model.errors import JobStartError
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
 from interlock.ports.clock import Clock
+from interlock.ports.job_targets import known_types
 from interlock.ports.jobs import (
     JobOutput,
     JobRequest,
@@ -53,9 +54,9 @@ class ScriptedTargets:
         self._ends: list[tuple[datetime, str]] = []
         self.starts: list[tuple[str, int]] = []
 
-    def runners(self) -> dict[JobType, JobRunner]:
+    def runners(self) -> dict[str, JobRunner]:
         """A runner per job type."""
-        return {type_: _Runner(self, pushed=type_ in _PUSHED) for type_ in JobType}
+        return {type_: _Runner(self, pushed=type_ in _PUSHED) for type_ in known_types()}
 
     def start(self, request: JobRequest, *, pushed: bool) -> JobStarted:
         """Start the scripted job of this attempt, or refuse as scripted."""

@@ -1,0 +1,67 @@
+"""A type of job: how its config is read and its runner made. Packages of other people add types by an entry point.
+
+The entry point belongs to the group `interlock.jobs`; its name is the `job.type`, its object a `JobTarget`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from interlock.model.config import JobType
+from interlock.model.keys import RunKey
+from interlock.ports.clock import Clock
+from interlock.ports.jobs import JobRequest, JobRunner
+
+GROUP: Final = "interlock.jobs"
+
+
+def _unheard(_key: RunKey, _attempt: int) -> None:
+    return None
+
+
+def _no_callback(_request: JobRequest) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSettings:
+    """What an installation gives to its targets."""
+
+    clock: Clock
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The controller's environment."""
+    allow_private: bool | tuple[str, ...] = False
+    """Which private addresses may be called: `interlock.jobs.addresses.AddressPolicy`."""
+    folder: Path | None = None
+    """Where a target may keep what has to outlive the controller; None: nowhere."""
+    working_folder: Path | None = None
+    """What relative paths of a config are relative to."""
+    ended: Callable[[RunKey, int], None] = _unheard
+    """Tell that the job of an attempt is over: `check` is called at once, not at the next poll."""
+    callback_url: Callable[[JobRequest], str] = _no_callback
+    """A signed address at which the job of this request may report its end, once; "" when there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobTarget:
+    """A type of job. A runner that holds something open has a `close()`."""
+
+    make: Callable[[TargetSettings], JobRunner]
+    config: type[msgspec.Struct] | None = None
+    """What `job.config` must be; checked when a config is loaded. None: whatever it is."""
+
+
+@cache
+def foreign_targets() -> Mapping[str, EntryPoint]:
+    """The types of jobs that other packages add, by name. A name of ours stays ours."""
+    return {found.name: found for found in entry_points(group=GROUP) if found.name not in frozenset(JobType)}
+
+
+def known_types() -> list[str]:
+    """Every type that a config may name."""
+    return [*JobType, *sorted(foreign_targets())]
