@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +20,7 @@ from interlock.api.server import bind, server_config
 from interlock.embedded.discovery import find_server
 from interlock.embedded.service import Service, ServiceSettings
 
+ROOT = Path(__file__).parents[2]
 WAIT = 30.0
 T = TypeVar("T")
 
@@ -92,15 +93,28 @@ def running(
 class Process:
     """A real `interlock serve`."""
 
-    def __init__(self, folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        module: Sequence[str] = ("interlock",),
+        stderr: int | None = None,
+    ) -> None:
+        """`module`: another program, and its first arguments, that becomes `serve`. `stderr`: instead of the log."""
         self.folder = folder
         self.store = folder / "interlock.db"
         self.log = folder / "log.txt"
-        command = [sys.executable, "-m", "interlock", "serve", "--port", "0", *arguments]
+        command = [sys.executable, "-m", *module, "serve", "--port", "0", *arguments]
         clean = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
+        path = os.pathsep.join([str(ROOT), *filter(None, [clean.get("PYTHONPATH")])])
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                command, cwd=folder, stdout=log, stderr=log, env={**clean, **(environment or {})}
+                command,
+                cwd=folder,
+                stdout=log,
+                stderr=log if stderr is None else stderr,
+                env={**clean, "PYTHONPATH": path, **(environment or {})},
             )
         try:
             self.url = until(self._url, "the start of serve")
@@ -147,9 +161,15 @@ class Process:
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Process]:
+def serving(
+    folder: Path,
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    module: Sequence[str] = ("interlock",),
+    stderr: int | None = None,
+) -> Iterator[Process]:
     """A real `interlock serve`, ended at the end whatever happens."""
-    process = Process(folder, *arguments, environment=environment)
+    process = Process(folder, *arguments, environment=environment, module=module, stderr=stderr)
     try:
         yield process
     finally:

@@ -348,3 +348,27 @@ def test_a_commit_of_another_connection_is_noticed(database: Database, tmp_path:
         assert waiting.result(WAIT) == 1
         database.write(add_change)
         assert other.head() == 2
+
+
+def test_when_the_writer_thread_dies_nobody_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    died: list[BaseException] = []
+    begun, go = threading.Event(), threading.Event()
+
+    def commit_group(self: Database, requests: object) -> None:
+        begun.set()
+        go.wait(WAIT)
+        raise MemoryError("out of memory")
+
+    monkeypatch.setattr(Database, "_commit_group", commit_group)
+    with Database.open(tmp_path / "s.db", clock=CLOCK) as database:
+        database.on_death = died.append
+        waiting = [database.submit(lambda _: None)]
+        assert begun.wait(WAIT)
+        waiting += [database.submit(lambda _: None) for _ in range(3)]
+        go.set()
+        for future in waiting:
+            with pytest.raises(StoreError, match="the writer thread died of MemoryError"):
+                future.result(WAIT)
+        with pytest.raises(StoreError, match="the writer thread died of MemoryError"):
+            database.write(lambda _: None)
+    assert [repr(error) for error in died] == ["MemoryError('out of memory')"]

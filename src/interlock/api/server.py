@@ -6,7 +6,6 @@ acknowledged is on the disk.
 """
 
 import asyncio
-import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -23,6 +22,7 @@ from interlock.api.app import create_app
 from interlock.api.connections import ConnectionLimits, limited
 from interlock.api.gate import is_loopback_name
 from interlock.embedded import discovery
+from interlock.embedded.process_end import FAILED, end_process
 from interlock.embedded.service import Service, ServiceSettings
 from interlock.model.errors import InterlockError
 from interlock.ports.clock import Clock
@@ -63,6 +63,7 @@ def serve(
     except BaseException:
         listener.close()
         raise
+    service.database.on_death = _writer_died
     try:
         check_exposure(settings.host, service)
         _run(settings, service, listener, beside)
@@ -140,7 +141,12 @@ class _Server(uvicorn.Server):
 
 def _end_now(sig: int, _: FrameType | None) -> None:
     _log.warning("ended at once", signal=signal.Signals(sig).name)
-    os._exit(_FORCED)
+    end_process(_FORCED)
+
+
+def _writer_died(error: BaseException) -> None:
+    """Nothing can be written any more: whoever supervises this process is to start it again."""
+    end_process(FAILED, f"the writer thread died of {error!r}; nothing acknowledged is lost: start it again")
 
 
 @contextmanager

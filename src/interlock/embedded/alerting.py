@@ -53,6 +53,10 @@ class AlertDispatcher:
         """When something is to be sent."""
         return self.deliveries.next_at()
 
+    def ended(self) -> list[str]:
+        """The threads that should run and do not."""
+        return [*([] if self.consumer.alive else [self.consumer.name]), *self.deliveries.ended()]
+
     def start(self) -> None:
         """Run on threads of its own."""
         self.consumer.start()

@@ -20,7 +20,7 @@ from greenlet import getcurrent
 from interlock.embedded.connection import connect, explain, open_store
 from interlock.embedded.fibers import Fiber
 from interlock.embedded.groups import Outcome, do_group
-from interlock.embedded.writer import AnyRequest, Work, WriterThread
+from interlock.embedded.writer import AnyRequest, OnDeath, Work, WriterThread
 from interlock.model.errors import StoreError
 from interlock.ports.clock import Clock
 
@@ -76,7 +76,14 @@ class Database:
         # Its own connection: SQLite tells a connection of the commits of all others, this process's included.
         self._watch = None if path is None else connect(path, mode="ro")
         self._watched = self._data_version()
-        self._writer = None if inline or read_only else WriterThread(self._commit_group, self._end_snapshot)
+        # Called when the writer thread has died, on that thread: a process that runs a controller ends then.
+        self.on_death: OnDeath = lambda _: None
+        self._writer = (
+            None if inline or read_only else WriterThread(self._commit_group, self._end_snapshot, self._writer_died)
+        )
+
+    def _writer_died(self, error: BaseException) -> None:
+        self.on_death(error)
 
     @classmethod
     def open(
@@ -144,7 +151,8 @@ class Database:
     def flush(self) -> None:
         """Have deferred work committed soon, if there is any."""
         if self._riders and not self._closed:
-            self.submit(lambda _: None)
+            with suppress(StoreError):  # it is closed just now
+                self.submit(lambda _: None)
 
     def drop_deferred(self) -> None:
         """Forget deferred work, as the death of the process would. For playing crashes on a store in memory."""

@@ -232,6 +232,10 @@ class Deliveries:
         for thread in self._threads:
             thread.join()
 
+    def ended(self) -> list[str]:
+        """The threads that should run and do not."""
+        return [thread.name for thread in self._threads if not thread.is_alive()]
+
     def _ring(self) -> None:
         with self._news:
             self._rung += 1

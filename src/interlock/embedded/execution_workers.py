@@ -67,6 +67,11 @@ class ExecutionWorkers:
         """Begin."""
         self._dispatcher.start()
 
+    @property
+    def alive(self) -> bool:
+        """Does the dispatcher run?"""
+        return self._dispatcher.is_alive()
+
     def ring(self) -> None:
         """Something may have become due."""
         with self._bell:

@@ -80,7 +80,7 @@ class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SqliteExecutions:
-    """The Executions port, and the engine that runs them: inline by `run_due`, or on threads by `start_workers`."""
+    """The Executions port, and the engine that runs them: inline by `run_due`, or on fibers by `start_workers`."""
 
     def __init__(
         self,
@@ -196,10 +196,16 @@ class SqliteExecutions:
         self._workers.start()
 
     def stop(self) -> None:
-        """Let what runs now come to its next wait, then end the threads. Without workers: nothing."""
+        """Let what runs now come to its next wait, then end the dispatcher. Without workers: nothing."""
         workers, self._workers = self._workers, None
         if workers is not None:
             workers.stop()
+
+    @property
+    def alive(self) -> bool:
+        """Is what is due run? False before `start_workers`, and if the dispatcher has ended."""
+        workers = self._workers
+        return workers is not None and workers.alive
 
     # ---------------------------------------------------------------------------------------- one execution
 

@@ -15,6 +15,7 @@ comes back from a target: every write that was acknowledged before that is in it
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, Protocol, TypeVar
@@ -77,7 +78,8 @@ class Fiber(greenlet):
             except GreenletExit:
                 raise
             except BaseException:  # noqa: BLE001  whoever wrote it owes us an answer; the thread must live
-                _log.exception("a fiber's work failed")
+                with suppress(Exception):  # a log that cannot be written must not end everybody's commits
+                    _log.exception("a fiber's work failed")
             if len(self.home.resting) >= _MOST_RESTING:
                 return
             self._rest()

@@ -2,6 +2,8 @@
 
 What other libraries log comes out in the same form. Whatever was bound by `structlog.contextvars` (the id of the
 request) is in every line that is written on its behalf. A value under a name like `token` is never written.
+
+Logging never raises and never waits, whatever becomes of the log: see `log_sink`.
 """
 
 import logging
@@ -11,15 +13,20 @@ from typing import Any, Final, TextIO
 
 import structlog
 
+from interlock.embedded.log_sink import LogSink
+
 _SECRET: Final = ("token", "secret", "password", "authorization", "cookie")
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 # What these say below a warning, we say ourselves or nobody needs.
 _CHATTY: Final = ("uvicorn", "uvicorn.error", "httpx", "httpcore", "litestar")
 
+_sinks: list[LogSink] = []
+
 
 def configure_logging(*, level: str = "info", json: bool | None = None, stream: TextIO | None = None) -> None:
     """Set the logs up; `json` None decides by whether the stream is a terminal."""
-    target = stream or sys.stderr
+    target = LogSink(stream or sys.stderr)
+    _sinks[:] = [target]
     as_json = not target.isatty() if json is None else json
     threshold = _LEVELS.get(level, logging.INFO)
     shared: list[structlog.typing.Processor] = [
@@ -34,10 +41,11 @@ def configure_logging(*, level: str = "info", json: bool | None = None, stream: 
             structlog.processors.StackInfoRenderer(),
             *_rendering(as_json),
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.WriteLoggerFactory(target),
+        wrapper_class=_harmless(threshold),
+        logger_factory=lambda *_: _LineLogger(target),
         cache_logger_on_first_use=False,
     )
+    logging.raiseExceptions = False  # what a library logs wrongly is not worth a traceback in the middle of the log
     handler = logging.StreamHandler(target)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -50,6 +58,40 @@ def configure_logging(*, level: str = "info", json: bool | None = None, stream: 
     root.setLevel(threshold)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
+
+
+def drain_logs(seconds: float) -> None:
+    """Wait until the lines logged so far are written, but not longer than that."""
+    for sink in _sinks:
+        sink.drain(seconds)
+
+
+class _LineLogger:
+    """The end of the chain: a finished line. Without a lock, which a signal handler might find taken."""
+
+    def __init__(self, sink: LogSink) -> None:
+        self._sink = sink
+
+    def msg(self, line: str) -> None:
+        """Write it."""
+        self._sink.write(line + "\n")
+
+    debug = info = warning = error = critical = exception = msg
+
+
+def _harmless(threshold: int) -> type[structlog.typing.FilteringBoundLogger]:
+    """A logger whose caller goes on even if what is logged cannot be made into a line."""
+    # typeshed knows the protocol, not the class that it is.
+    parent: Any = structlog.make_filtering_bound_logger(threshold)
+
+    class HarmlessLogger(parent):  # type: ignore[misc]
+        def _proxy_to_logger(self, level: str, event: str | None = None, /, *args: Any, **values: Any) -> Any:
+            try:
+                return super()._proxy_to_logger(level, event, *args, **values)
+            except Exception:  # noqa: BLE001  there is nowhere left to say it
+                return None
+
+    return HarmlessLogger
 
 
 def _rendering(as_json: bool) -> list[structlog.typing.Processor]:

@@ -65,6 +65,8 @@ class Runtime:
     def ended(self) -> list[str]:
         """The threads that should run and do not: none, unless something is badly wrong."""
         ended = [thread.name for thread in self._threads if not thread.is_alive()]
+        if not self.engine.executions.alive:
+            ended.append("the dispatcher of executions")
         return ended + [consumer.name for consumer in (self.engine.router, self.engine.sink) if not consumer.alive]
 
     def _ring(self) -> None:

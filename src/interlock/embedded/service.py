@@ -182,7 +182,7 @@ class Service:
         """What keeps this controller from doing its work, in words; nothing when it is ready."""
         if not self._running or self._stopping.is_set():
             return ["the controller is not running"]
-        found = [f"{name} has ended" for name in self.runtime.ended()]
+        found = [f"{name} has ended" for name in (*self.runtime.ended(), *self.alerts.ended())]
         try:
             self.database.write(lambda connection: connection.execute("SELECT 1").fetchone())
             lags = {consumer.name: consumer.lag() for consumer in self.consumers}

@@ -1,18 +1,23 @@
 """The one writer thread, which runs fibers, too.
 
 SQLite has one writer at a time and a durable commit costs a disk flush, so writes are committed in groups: whatever
-queued up while the last group was being flushed is the next group. Nothing is ever delayed to make a group larger:
-alone, a write is a group of one; under load, groups grow by themselves.
+queued up while the last group was being flushed is the next group. As long as fibers have work to do that needs no
+commit, a group waits for what they will add to it, 20 ms at most; with nothing else to do it is committed at once.
+
+Everything goes through this thread. If it ever dies, nobody may wait for it: all who do get an error, and the process
+is told (`on_death`), which can do nothing better than to end and be started again.
 """
 
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
+import structlog
 from greenlet import getcurrent
 
 from interlock.embedded.fibers import Fiber, park
@@ -25,6 +30,9 @@ Work = Callable[[sqlite3.Connection], T]
 # of a few fibers, so under load it must be shared by many.
 _MAX_GROUP: Final = 500
 _PATIENCE: Final = 0.02
+
+OnDeath = Callable[[BaseException], None]
+_log = structlog.get_logger(__name__)
 
 
 class Request:
@@ -88,15 +96,20 @@ class WriterThread:
     have read is not to be relied on any more.
     """
 
-    def __init__(self, commit: Callable[[Sequence[AnyRequest]], None], refresh: Callable[[], None]) -> None:
+    def __init__(
+        self, commit: Callable[[Sequence[AnyRequest]], None], refresh: Callable[[], None], on_death: OnDeath
+    ) -> None:
         self._commit = commit
         self.refresh = refresh
+        self._on_death = on_death
+        self._group: list[AnyRequest] = []
         self.resting: list[Fiber] = []
         self._queue: SimpleQueue[AnyRequest | Fiber | Callable[[], None] | None] = SimpleQueue()
         # Orders submissions against the closing mark: nothing may be queued behind it, for nobody would answer.
         self._gate = threading.Lock()
         self._closed = False
-        self._thread = threading.Thread(target=self._serve, name="interlock-writer", daemon=True)
+        self._death: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="interlock-writer", daemon=True)
         self._thread.start()
 
     def write(self, work: Work[T]) -> T:
@@ -119,6 +132,8 @@ class WriterThread:
 
     def _put(self, request: AnyRequest) -> None:
         with self._gate:
+            if self._death is not None:
+                raise self._dead()
             if self._closed:
                 raise StoreError("the store is closed: nothing can be written any more")
             self._queue.put(request)
@@ -139,8 +154,33 @@ class WriterThread:
                 self._queue.put(None)
         self._thread.join()
 
+    def _run(self) -> None:
+        try:
+            self._serve()
+        except BaseException as error:  # noqa: BLE001  whatever it was, whoever waits must not wait forever
+            self._die(error)
+
+    def _die(self, error: BaseException) -> None:
+        with self._gate:
+            self._death = error
+        with suppress(Exception):
+            _log.critical("the writer thread died: nothing can be written any more", error=repr(error))
+        waiting = self._group
+        while (item := self._next(wait=False)) is not _NOTHING_THERE:
+            waiting += [item] if isinstance(item, Request | FiberRequest) else []
+        for request in waiting:
+            # Some of a group may have been answered before it died.
+            with suppress(InvalidStateError):
+                request.settle(None, self._dead())
+        self._on_death(error)
+
+    def _dead(self) -> StoreError:
+        return StoreError(
+            f"the writer thread died of {self._death!r}: restart the process, nothing acknowledged is lost"
+        )
+
     def _serve(self) -> None:
-        group: list[AnyRequest] = []
+        group = self._group
         patient_until = 0.0
         while True:
             item = self._next(wait=not group)
@@ -159,7 +199,7 @@ class WriterThread:
             # With nothing else to do, commit; but fibers that keep coming must not hold it up forever.
             if group and (item is _NOTHING_THERE or item is None or self._is_due(group, patient_until)):
                 self._commit(group)
-                group = []
+                group.clear()
             if item is None:
                 self.refresh()
                 while self.resting:

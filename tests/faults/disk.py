@@ -1,0 +1,60 @@
+"""A disk of a few megabytes that can be filled to the last byte: a tmpfs, where this user may mount one."""
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+_BALLAST: Final = "ballast"
+_MNT_DETACH: Final = 2
+
+
+def _libc() -> ctypes.CDLL:
+    return ctypes.CDLL(None, use_errno=True)
+
+
+class SmallDisk:
+    """A file system of its own at `folder`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @property
+    def free(self) -> int:
+        """Bytes that can still be written."""
+        found = os.statvfs(self.folder)
+        return found.f_bavail * found.f_frsize
+
+    def fill(self, leave: int = 0) -> None:
+        """Write until nothing, or `leave` bytes, are free."""
+        with (self.folder / _BALLAST).open("ab", buffering=0) as file:
+            try:
+                while self.free > leave:
+                    file.write(b"\0" * min(self.free - leave, 1 << 20))
+            except OSError:
+                return
+
+    def clear(self) -> None:
+        """Make room again."""
+        (self.folder / _BALLAST).unlink(missing_ok=True)
+
+
+@contextmanager
+def small_disk(folder: Path, size: int = 8 * 1024 * 1024) -> Iterator[SmallDisk]:
+    """Mount one; skips the test where that is not allowed."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.name != "posix" or not Path("/proc/filesystems").exists():
+        pytest.skip("a disk that can be filled needs Linux's tmpfs")
+    libc = _libc()
+    options = f"size={size},mode=0755".encode()
+    if libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, options):
+        reason = os.strerror(ctypes.get_errno())
+        pytest.skip(f"a disk that can be filled needs the right to mount a tmpfs (root, CAP_SYS_ADMIN): {reason}")
+    try:
+        yield SmallDisk(folder)
+    finally:
+        libc.umount2(os.fsencode(folder), _MNT_DETACH)
