@@ -48,10 +48,10 @@ WITHIN_AN_ATTEMPT = {
 
 
 ENDS_BY = {
-    PENDING: {"validation-exhausted", "deadline-expired", "stale", "infra"},
-    TRIGGERING: {"uncertain", "stale", "infra"},
-    RUNNING: {"stale", "infra"},
-    FAILED: {"retries-used-up", "trigger-exhausted", "stale", "infra"},
+    PENDING: {"validation-exhausted", "deadline-expired", "withdrawn", "cancelled", "stale", "infra"},
+    TRIGGERING: {"uncertain", "withdrawn", "cancelled", "stale", "infra"},
+    RUNNING: {"cancelled", "stale", "infra"},
+    FAILED: {"retries-used-up", "trigger-exhausted", "withdrawn", "cancelled", "stale", "infra"},
     POLLED_OUT: {"poll-exhausted", "stale", "infra"},
 }
 REQUESTS = {"manual", "data-drift", "late-data", "upstream"}

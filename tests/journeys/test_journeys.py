@@ -162,7 +162,10 @@ NOT_IN_SCENARIOS: Final = frozenset(
 )
 # RecordInfraFailure, and the Fail state behind it, are the way out for what goes wrong below us.
 STATES_NOT_IN_SCENARIOS: Final = frozenset({"RecordInfraFailure", "InfraFailure"})
-REASONS_NOT_IN_SCENARIOS: Final = frozenset({FinalReason.INFRA, FinalReason.STALE, FinalReason.UNCERTAIN})
+# Nothing cancels a run yet.
+REASONS_NOT_IN_SCENARIOS: Final = frozenset(
+    {FinalReason.CANCELLED, FinalReason.INFRA, FinalReason.STALE, FinalReason.UNCERTAIN}
+)
 # Passed through within one commit: no reader ever finds a run there.
 STATUSES_NEVER_AT_REST: Final = frozenset({RunStatus.JOB_POLL_EXHAUSTED})
 

@@ -99,10 +99,22 @@ def test_defaults_are_not_written() -> None:
         (RunStatus.FAILED_FINAL, FinalReason.DEADLINE_EXPIRED, Word.HELD),
         (RunStatus.FAILED_FINAL, FinalReason.RETRIES_USED_UP, Word.FAILED),
         (RunStatus.FAILED_FINAL, FinalReason.STALE, Word.FAILED),
+        (RunStatus.FAILED_FINAL, FinalReason.WITHDRAWN, Word.HELD),
+        (RunStatus.FAILED_FINAL, FinalReason.CANCELLED, Word.HELD),
     ],
 )
 def test_words(status: RunStatus, reason: FinalReason | None, word: Word) -> None:
     assert run(status, final_reason=reason).word is word
+
+
+@pytest.mark.parametrize("reason", [FinalReason.WITHDRAWN, FinalReason.CANCELLED])
+def test_a_run_whose_job_was_started_before_it_was_withdrawn_failed(reason: FinalReason) -> None:
+    assert run(RunStatus.FAILED_FINAL, final_reason=reason, triggered_at=NOW).word is Word.FAILED
+
+
+@pytest.mark.parametrize("reason", FinalReason)
+def test_which_reasons_cancel_the_sla(reason: FinalReason) -> None:
+    assert reason.closes_sla is (reason in {"retries-used-up", "poll-exhausted", "withdrawn", "cancelled"})
 
 
 @pytest.mark.parametrize("status", RunStatus)

@@ -35,6 +35,7 @@ _ENDINGS: Final = (
     EventType.TRIGGER_UNCERTAIN,
     EventType.INFRA_FAILURE,
     EventType.SFN_TIMEOUT,
+    EventType.RUN_WITHDRAWN,
 )
 _RETRIES: Final = (Source.JOB_FAIL_CODE, Source.JOB_FAIL_TRANSIENT)
 # Of what opened a run by its cron: the tick's own day, which the calendar is asked about.
@@ -150,6 +151,9 @@ def nothing_withheld(ledger: Ledger) -> Violations:
     for key in ledger.runs:
         if key.pipeline in dry:
             yield f"{key}: a dry run has a run record"
+    for job in true_jobs(ledger.world):
+        if all(_observes(config) for config in ledger.history.configs[job.key.pipeline].at(job.began)):
+            yield f"{job.key}: its job was started at {job.began}, when it was a dry run or deleted"
     yield from _guessed(ledger)
     yield from _too_early(ledger)
 

@@ -122,7 +122,7 @@ _ALERTS: Final = {
     SlaKind.RELATIVE_BREACH: EventType.RELATIVE_SLA_BREACH,
 }
 _VERDICTS: Final = (EventType.SLA_MET, EventType.SLA_RECOVERED)
-_GIVEN_UP: Final = (FinalReason.RETRIES_USED_UP, FinalReason.POLL_EXHAUSTED)
+_GIVEN_UP: Final = (FinalReason.RETRIES_USED_UP, FinalReason.POLL_EXHAUSTED, FinalReason.WITHDRAWN)
 
 
 def alerts_once(ledger: Ledger) -> Violations:
@@ -180,6 +180,7 @@ _REASONS: Final = {
     FinalReason.STALE: EventType.SFN_TIMEOUT,
     FinalReason.RETRIES_USED_UP: EventType.RETRY_EXHAUSTED,
     FinalReason.POLL_EXHAUSTED: EventType.JOB_POLL_EXHAUSTED,
+    FinalReason.WITHDRAWN: EventType.RUN_WITHDRAWN,
 }
 
 

@@ -169,7 +169,7 @@ def report_job(
     caller: CallerArg,
 ) -> JobRecord:
     """For jobs that others run, and callbacks. The answer comes when it is durable."""
-    config = views.valid(service.engine.store, pipeline)
+    config = views.followed(service.engine.store, pipeline)
     caller.check_for(Scope.JOB_WRITE, pipeline, config)
     schedule = views.choose_schedule(config, data.schedule).schedule_id
     return writing.report_job(

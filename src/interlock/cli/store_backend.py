@@ -162,9 +162,10 @@ class StoreBackend:
         error: str = "",
     ) -> answers.JobRecord:
         """Report how a job ended."""
+        chosen = views.choose_schedule(views.followed(self.store, pipeline), schedule)
         record = writing.report_job(
             self._control,
-            self._key(pipeline, date, schedule),
+            RunKey(pipeline, chosen.schedule_id, str(parse_period(date))),
             JobEvent(result),
             attempt=attempt,
             run_id=run_id,

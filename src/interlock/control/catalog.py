@@ -19,7 +19,7 @@ from interlock.model.errors import StoreError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.times import format_instant, parse_instant
-from interlock.ports.store import Delete, Item, Key, Matches, Missing, Present, Put, Store, Update, Write
+from interlock.ports.store import Delete, Item, Key, Matches, Missing, Present, Put, Require, Store, Update, Write
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -73,6 +73,29 @@ def in_force(store: Store, pipeline: str) -> InForce | None:
     if found is None or found.config is None:
         return None
     return InForce(found.config, found.version, found.document)
+
+
+class Brake(msgspec.Struct, frozen=True):
+    """Why nothing of a pipeline may be started now, None when it may.
+
+    `unchanged`: part of a commit that must not happen if the config is another one by then.
+    """
+
+    reason: str | None
+    unchanged: Require
+
+
+def brake(store: Store, pipeline: str) -> Brake:
+    """Is the pipeline a dry run, or deleted? An invalid config is a brake only if it asks for a dry run."""
+    key = control_key(keys.pipeline_pk(pipeline), keys.CONFIG)
+    item = store.get(key)
+    if item is None:
+        return Brake(f"{pipeline} was deleted", Require(key, Missing()))
+    dry = _document(item).get("dryRun") is True
+    # Ours has a version. What a deployment tool wrote has none, and is compared as a whole.
+    named = ("version",) if "version" in item else ("document", "config", "dryRun")
+    same = Matches({name: item.get(name) for name in named}, present=True)
+    return Brake(f"{pipeline} is a dry run" if dry else None, Require(key, same))
 
 
 def version_of(pipeline: PipelineConfig, document: dict[str, Any]) -> Put:

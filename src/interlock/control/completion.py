@@ -66,8 +66,7 @@ def _closes_sla(writes: list[Write]) -> bool:
 
 def _decided(run: Run) -> Output:
     """The decision was taken before: say the same."""
-    cancelled = (FinalReason.RETRIES_USED_UP, FinalReason.POLL_EXHAUSTED)
-    gone = run.status is RunStatus.COMPLETED or run.final_reason in cancelled
+    gone = run.status is RunStatus.COMPLETED or (run.final_reason is not None and run.final_reason.closes_sla)
     return {"result": run.status.value.lower(), "cancelSla": gone}
 
 
@@ -219,6 +218,10 @@ def _failure(control: Control, config: PipelineConfig, run: Run, outcome: JobRec
     now = control.now()
     verdict = retry_verdict(control, config.job, run, outcome)
     failed = _failure_event(run, outcome, now)
+    braked = catalog.brake(control.store, run.pipeline).reason
+    if verdict.retry and braked is not None:
+        writes = withdrawn_writes(control, run, braked, failed=failed)
+        return {"result": "failed", "cancelSla": _closes_sla(writes)}, writes
     if not verdict.retry:
         writes = used_up_writes(control, run, outcome, verdict, failed)
         return {"result": "failed", "cancelSla": _closes_sla(writes)}, writes
@@ -237,18 +240,14 @@ def _failure(control: Control, config: PipelineConfig, run: Run, outcome: JobRec
 
 
 def retry_verdict(control: Control, job: Job, run: Run, outcome: JobRecord) -> RetryVerdict:
-    """What follows a failure. A pipeline that has become a dry run since starts nothing any more, retries included."""
-    verdict = retries.after_failure(job, outcome.category, records.reruns_of(control.store, run.key))
-    current = catalog.current(control.store, run.pipeline)
-    if not verdict.retry or current is None or not current.dry_run:
-        return verdict
-    return replace(verdict, retry=False, reason=f"{run.pipeline} has become a dry run: nothing is started")
+    """What the budgets say to a failure."""
+    return retries.after_failure(job, outcome.category, records.reruns_of(control.store, run.key))
 
 
 def retry_writes(
     control: Control, config: PipelineConfig, run: Run, verdict: RetryVerdict, failed: Event | None
 ) -> list[Write]:
-    """PENDING with attempt + 1, and its rerun record, by the newest valid config; a deleted pipeline keeps its own."""
+    """PENDING with attempt + 1, and its rerun record, by the current config; while that is invalid, by its own."""
     current = catalog.in_force(control.store, run.pipeline)
     version, versions = run.config_version, list[Write]()
     if current is not None and current.config.find_schedule(run.schedule) is not None:
@@ -316,6 +315,33 @@ def used_up_writes(
         budget=verdict.budget,
         used=verdict.used,
         error=outcome.error,
+    )
+    return [
+        records.put_run(ended, run),
+        records.drop_active(run.key),
+        *cancel_sla_writes(control, run, now),
+        *records.put_events(*([] if failed is None else [failed]), event),
+    ]
+
+
+def withdrawn_writes(control: Control, run: Run, reason: str, *, failed: Event | None = None) -> list[Write]:
+    """FAILED_FINAL, since the pipeline may start nothing any more; `failed`: the failure that is not retried."""
+    now = control.now()
+    message = f"{run.pipeline} for {run.date} is withdrawn: {reason}"
+    ended = transitions.step(
+        run,
+        *((RunStatus.FAILED,) if run.status is RunStatus.RUNNING else ()),
+        RunStatus.FAILED_FINAL,
+        now=now,
+        final_reason=FinalReason.WITHDRAWN,
+        sla_closed=True,
+        retry_at=None,
+        ended_at=now,
+        lease_until=None,
+        message=message,
+    )
+    event = records.event(
+        EventType.RUN_WITHDRAWN, run.key, now, message, attempt=run.attempt, reason=reason, status=run.status
     )
     return [
         records.put_run(ended, run),

@@ -16,6 +16,7 @@ from interlock.decide import dry_run as decide
 from interlock.decide.drift import find_drift
 from interlock.decide.retries import retry_source
 from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
+from interlock.decide.transitions import job_may_have_started
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule
 from interlock.model.events import Event, EventType
@@ -190,9 +191,15 @@ def _late(config: PipelineConfig, marker: DryRun, sensor: Sensor, now: datetime)
 
 
 def job_reported(control: Control, record: JobRecord) -> bool:
-    """A job-log record of a dry-run pipeline: tell what its failure would have come to. True when it was one."""
+    """A job-log record of a dry-run pipeline: tell what its failure would have come to. True when it was one.
+
+    The outcome of a job that was started before the pipeline became a dry run is none: that run goes on to its end.
+    """
     config = catalog.current(control.store, record.pipeline)
     if config is None or not config.dry_run or config.job is None:
+        return False
+    run = records.get_run(control.store, record.key)
+    if run is not None and (run.active or job_may_have_started(run)):
         return False
     job = config.job
 

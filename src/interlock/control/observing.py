@@ -30,24 +30,32 @@ def observe(control: Control, pipeline: str, key: str, at: datetime, written: It
     if sensor is None or sensor.expired(control.now()):
         return
     current = catalog.in_force(control.store, pipeline)
-    if current is None:
-        return
+    opened: list[RunKey] = []
+    if current is not None:
+        _begin_overwritten(control, current, sensor, written, at)
+        opened = _consider(control, current, sensor)
+    # Whatever has become of the config since: an attempt waits by the one it was opened with.
+    _wake_readers(control, pipeline, key, opened)
+    if current is not None and not current.config.dry_run:
+        _reopen_exhausted(control, current, key)
+
+
+def _consider(control: Control, current: catalog.InForce, sensor: Sensor) -> list[RunKey]:
+    """What a write means by the current config; the runs that it opened."""
     config = current.config
-    _begin_overwritten(control, current, sensor, written, at)
-    problem = period_of_write(key, sensor.data).problem
+    problem = period_of_write(sensor.key, sensor.data).problem
     if problem:
         opening.tell_invalid(control, sensor, config.id, problem)
     if config.dry_run:
         if not problem:
             dry_run.observe(control, config, sensor)
-        return
+        return []
     opened: list[RunKey | None] = []
     for schedule in config.all_schedules:
         if not problem:
             opened.append(_triggered(control, current, schedule, sensor))
         after_run.observe(control, config, schedule, sensor)
-    _wake_readers(control, pipeline, key, opened)
-    _reopen_exhausted(control, current, key)
+    return [key for key in opened if key is not None]
 
 
 def _stamped(control: Control, pipeline: str, key: str, at: datetime) -> Sensor | None:
@@ -151,7 +159,7 @@ def _remember_arrival(
 # ------------------------------------------------------------------------------------------ waking and re-opening
 
 
-def _wake_readers(control: Control, pipeline: str, sensor_key: str, opened: Sequence[RunKey | None]) -> None:
+def _wake_readers(control: Control, pipeline: str, sensor_key: str, opened: Sequence[RunKey]) -> None:
     """Wake the runs that wait for this sensor; those that it opened just now look for themselves when they start."""
     for key in records.active_runs(control.store, pipeline):
         if key in opened:

@@ -11,11 +11,11 @@ from typing import Final
 
 from interlock.control import (
     after_run,
+    brakes,
     catalog,
     completion,
     dry_run,
     observing,
-    opening,
     records,
     reruns,
     sla_monitor,
@@ -76,8 +76,8 @@ def run_changed(control: Control, change: Change) -> None:
         return
     match run.status:
         case RunStatus.PENDING if run.passed_at is None:
-            opening.start_execution(control, run)
-        case RunStatus.FAILED if run.retry_at is not None:
+            brakes.start(control, run)
+        case RunStatus.FAILED if run.retry_at is not None and not brakes.withdraw(control, key):
             payload = {"pipeline": key.pipeline, "schedule": key.schedule, "date": key.date, "attempt": run.attempt}
             name = f"retry-{keys.execution_name(key, run.attempt)[-50:]}"
             control.timers.arm(Timer(name, run.retry_at, TimerKind.RETRY, payload))
@@ -105,6 +105,9 @@ def retry_due(control: Control, key: RunKey, attempt: int) -> None:
         if config.job is None or outcome is None:
             return None, []
         verdict = completion.retry_verdict(control, config.job, run, outcome)
+        braked = catalog.brake(control.store, run.pipeline).reason
+        if braked is not None:
+            return None, completion.withdrawn_writes(control, run, braked)
         if not verdict.retry:
             return None, completion.used_up_writes(control, run, outcome, verdict, None)
         return None, completion.retry_writes(control, config, run, verdict, None)
@@ -113,8 +116,10 @@ def retry_due(control: Control, key: RunKey, attempt: int) -> None:
 
 
 def config_changed(control: Control, change: Change) -> None:
-    """A config was written or removed."""
-    catalog.config_changed(control, keys.pipeline_of(change.pk))
+    """A config was written or removed: what it stops ends before anything else follows from it."""
+    pipeline = keys.pipeline_of(change.pk)
+    brakes.pull(control, pipeline)
+    catalog.config_changed(control, pipeline)
 
 
 def sla_changed(control: Control, change: Change) -> None:

@@ -248,6 +248,8 @@ def _learnt(attempt: Attempt, events: EventView) -> Attempt:
             return msgspec.structs.replace(known_, passed_at=at)
         case EventType.JOB_TRIGGERED:
             return msgspec.structs.replace(known_, triggered_at=at, **ids)
+        case EventType.RUN_WITHDRAWN if not known_.outcome:
+            return msgspec.structs.replace(known_, ended_at=at, outcome="withdrawn")
         case type_ if type_ in _ENDS:
             return msgspec.structs.replace(known_, ended_at=at, outcome=_ENDS[type_], **ids)
         case _:

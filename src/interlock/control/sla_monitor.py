@@ -20,12 +20,10 @@ from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError
 from interlock.model.events import CATALOGUE, Event
 from interlock.model.keys import RunKey
-from interlock.model.run import FinalReason, Run, RunStatus, SlaKind, SlaState
+from interlock.model.run import Run, RunStatus, SlaKind, SlaState
 from interlock.model.times import format_instant
 from interlock.ports.store import Matches, Missing, Require, Write
 from interlock.ports.timers import Timer, TimerKind
-
-_ENDED_FOR_GOOD: Final = (FinalReason.RETRIES_USED_UP, FinalReason.POLL_EXHAUSTED)
 
 
 def handle(control: Control, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,7 +88,8 @@ def _finished(run: Run | None) -> bool:
     if run is None:
         return False
     # An attempt of a rerun is nobody's deadline: the SLA was decided at the first completion.
-    return run.first_completed_at is not None or run.final_reason in _ENDED_FOR_GOOD
+    ended = run.final_reason is not None and run.final_reason.closes_sla
+    return run.first_completed_at is not None or ended
 
 
 def _alert(control: Control, state: SlaState, run: Run | None, kind: SlaKind, now: datetime) -> Event:

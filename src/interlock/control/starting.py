@@ -78,23 +78,30 @@ class _Intent(msgspec.Struct, frozen=True):
 
 
 def _intend(control: Control, key: RunKey, attempt: int) -> _Intent | None:
-    """Commit the intent to call the target; None when this attempt has nothing to start."""
+    """Commit the intent to call the target; None when this attempt has nothing to start.
+
+    The commit holds only if the config is still the one that was asked whether anything may be started (`brakes`).
+    """
 
     def decide() -> tuple[_Intent | None, list[Write]]:
         run = records.get_run(control.store, key)
         if run is None or run.attempt != attempt:
             return None, []
         now = control.now()
+        brake = catalog.brake(control.store, key.pipeline)
+        surely_not_started = run.status is RunStatus.PENDING or (run.status is RunStatus.TRIGGERING and run.refused)
+        if surely_not_started and brake.reason is not None:
+            return None, [*completion.withdrawn_writes(control, run, brake.reason), brake.unchanged]
         if run.status is RunStatus.PENDING and run.passed_at is not None:
             run_id = f"{key.pipeline}-{key.date}-{attempt}-{control.new_id()}"
             fresh = transitions.step(run, RunStatus.TRIGGERING, now=now, run_id=run_id, refused=False)
-            return _Intent(fresh, first_call=True), [records.put_run(fresh, run)]
+            return _Intent(fresh, first_call=True), [records.put_run(fresh, run), brake.unchanged]
         if run.status is RunStatus.TRIGGERING and run.refused:
             failure = _met_before(control, run)
             if failure is not None:
                 raise failure
             again = transitions.amend(run, now=now, refused=False)
-            return _Intent(again, first_call=True), [records.put_run(again, run)]
+            return _Intent(again, first_call=True), [records.put_run(again, run), brake.unchanged]
         under_way = run.status in (RunStatus.TRIGGERING, RunStatus.RUNNING)
         return (_Intent(run, first_call=False) if under_way else None), []
 
@@ -124,6 +131,9 @@ def _call(control: Control, config: PipelineConfig, intent: _Intent) -> JobStart
             return None
         if isinstance(found, JobStarted):
             return found
+        # The lost call may have started it or not; calling again would start it now, if it had not.
+        if catalog.brake(control.store, intent.run.pipeline).reason is not None:
+            return None
     return runner.start(request)
 
 

@@ -123,6 +123,17 @@ def valid(store: Store, pipeline: str) -> PipelineConfig:
     return found.config
 
 
+def followed(store: Store, pipeline: str) -> PipelineConfig:
+    """The config by which a job's outcome is reported: the current one, or, of a pipeline that is gone, its job's."""
+    found = catalog.stored(store, pipeline) if pipeline and len(pipeline) <= 128 else None
+    if found is None or found.config is None:
+        under_way = (records.get_run(store, key) for key in records.active_runs(store, pipeline[:128]))
+        run_ = next((one for one in under_way if one is not None), None)
+        if run_ is not None:
+            return catalog.opened_with(store, pipeline, run_.config_version)
+    return valid(store, pipeline)
+
+
 def pipelines(store: Store, *, after: str | None = None, limit: int = 100) -> PipelinePage:
     """Pipelines by id."""
     ids = [one for one in store.pipelines() if after is None or one > after]

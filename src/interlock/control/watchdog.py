@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import structlog
 
-from interlock.control import catalog, completion, opening, readiness, records, router, sla_monitor
+from interlock.control import brakes, catalog, completion, opening, readiness, records, router, sla_monitor
 from interlock.control.context import Control
 from interlock.decide import calendars, cron, sla, watchdog
 from interlock.decide.sensors import key_matches, run_period, trigger_match
@@ -151,6 +151,7 @@ def reconcile_triggers(control: Control, watched: Watched) -> None:
 
 
 def _revive_all(control: Control, pipeline: str) -> None:
+    brakes.pull(control, pipeline)
     for key in records.active_runs(control.store, pipeline):
         run_ = records.get_run(control.store, key)
         if run_ is not None and run_.active:

@@ -101,13 +101,15 @@ def report_job(
     by: str = "",
 ) -> JobRecord:
     """An outcome reported from outside; without an attempt or run id it is the active attempt's, if there is one."""
-    config = known_pipeline(control, key.pipeline)
     if not event.outcome:
         raise InvalidValueError(f"{event} is not an outcome: report success, fail or timeout")
+    run = records.get_run(control.store, key)
+    # A job that was started is followed to its end, whatever has become of its pipeline since.
+    followed = run is not None and (run.active or transitions.job_may_have_started(run))
+    config = None if followed else known_pipeline(control, key.pipeline)
     if config is not None and config.dry_run:
         number, named = _dry_attempt(control, key, attempt), run_id
     else:
-        run = records.get_run(control.store, key)
         number, named = _reported_attempt(key, run, attempt, run_id), run_id or (run.run_id if run else "")
     record = JobRecord(
         pipeline=key.pipeline,

@@ -32,12 +32,15 @@ ALLOWED: Final[dict[RunStatus, frozenset[RunStatus]]] = {
 """The edges within one attempt. The late success is not among them: it depends on more than the status."""
 
 _ANYWHERE: Final = frozenset({FinalReason.STALE, FinalReason.INFRA})
+_BY_A_PERSON: Final = _ANYWHERE | {FinalReason.CANCELLED}
 
 REASONS: Final[dict[RunStatus, frozenset[FinalReason]]] = {
-    RunStatus.PENDING: _ANYWHERE | {FinalReason.VALIDATION_EXHAUSTED, FinalReason.DEADLINE_EXPIRED},
-    RunStatus.TRIGGERING: _ANYWHERE | {FinalReason.UNCERTAIN},
-    RunStatus.RUNNING: _ANYWHERE,
-    RunStatus.FAILED: _ANYWHERE | {FinalReason.RETRIES_USED_UP, FinalReason.TRIGGER_EXHAUSTED},
+    RunStatus.PENDING: _BY_A_PERSON
+    | {FinalReason.VALIDATION_EXHAUSTED, FinalReason.DEADLINE_EXPIRED, FinalReason.WITHDRAWN},
+    RunStatus.TRIGGERING: _BY_A_PERSON | {FinalReason.UNCERTAIN, FinalReason.WITHDRAWN},
+    RunStatus.RUNNING: _BY_A_PERSON,
+    RunStatus.FAILED: _BY_A_PERSON
+    | {FinalReason.RETRIES_USED_UP, FinalReason.TRIGGER_EXHAUSTED, FinalReason.WITHDRAWN},
     RunStatus.JOB_POLL_EXHAUSTED: _ANYWHERE | {FinalReason.POLL_EXHAUSTED},
 }
 """Why a run may become FAILED_FINAL, by the status it is in just before."""

@@ -102,6 +102,8 @@ def _ended_badly(facts: "Facts", run: Run) -> str:
             return f"failed{tries}{ended}: {_last_error(facts) or run.message or 'its job failed'}; no retry is left"
         case FinalReason.POLL_EXHAUSTED:
             return f"failed: its job had not ended when the poll window closed{ended}; it may still be running"
+        case FinalReason.WITHDRAWN | FinalReason.CANCELLED:
+            return f"was {reason}{ended}: {run.message or 'no job is started for it any more'}"
         case FinalReason.INFRA | FinalReason.STALE | None:
             return f"failed{ended}: {run.message or reason or 'for a reason nobody wrote down'}"
         case _:
@@ -227,6 +229,10 @@ def _advice_for_ended(facts: "Facts", run: Run) -> str:
             return f"Look at the job ({_job(run)}). If it succeeded: {report}. If it failed: {rerun}."
         case FinalReason.RETRIES_USED_UP:
             return f"Read the job's own log ({_job(run)}), put it right, then {rerun}."
+        case FinalReason.WITHDRAWN:
+            return f"Nothing, if that is meant. Otherwise apply it with `dryRun: false`, then {rerun}."
+        case FinalReason.CANCELLED:
+            return f"Nothing, if that is meant. Otherwise {rerun}."
         case FinalReason.INFRA | FinalReason.STALE | None:
             return f"Look at the controller with `interlock doctor`, then {rerun}."
         case _:

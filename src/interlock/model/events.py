@@ -44,6 +44,7 @@ class EventType(StrEnum):
     RETRY_EXHAUSTED = "RETRY_EXHAUSTED"
     TRIGGER_UNCERTAIN = "TRIGGER_UNCERTAIN"
     INFRA_FAILURE = "INFRA_FAILURE"
+    RUN_WITHDRAWN = "RUN_WITHDRAWN"
     RERUN_ACCEPTED = "RERUN_ACCEPTED"
     RERUN_REJECTED = "RERUN_REJECTED"
     LATE_DATA_ARRIVAL = "LATE_DATA_ARRIVAL"
@@ -112,6 +113,11 @@ CATALOGUE: Final[dict[EventType, Entry]] = {
         ("attempt", "runId"),
     ),
     EventType.INFRA_FAILURE: Entry(_E, "an unrecoverable error in the controller's own services", ("attempt", "error")),
+    EventType.RUN_WITHDRAWN: Entry(
+        _W,
+        "a run ended because its pipeline became a dry run or was deleted: no job is started for it any more",
+        ("attempt", "reason", "status"),
+    ),
     EventType.RERUN_ACCEPTED: Entry(_I, "a rerun request was accepted", ("attempt", "source", "reason", "requestedBy")),
     EventType.RERUN_REJECTED: Entry(_W, "a rerun request was refused", ("source", "reason", "requestedBy")),
     EventType.LATE_DATA_ARRIVAL: Entry(_W, "the trigger sensor changed after completion", ("changed",)),

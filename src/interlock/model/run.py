@@ -41,6 +41,18 @@ class FinalReason(StrEnum):
     STALE = "stale"
     RETRIES_USED_UP = "retries-used-up"
     POLL_EXHAUSTED = "poll-exhausted"
+    WITHDRAWN = "withdrawn"
+    CANCELLED = "cancelled"
+
+    @property
+    def closes_sla(self) -> bool:
+        """Are the SLA timers cancelled? They stay armed for a failure that a person should still be reminded of."""
+        return self in (
+            FinalReason.RETRIES_USED_UP,
+            FinalReason.POLL_EXHAUSTED,
+            FinalReason.WITHDRAWN,
+            FinalReason.CANCELLED,
+        )
 
 
 class Source(StrEnum):
@@ -127,8 +139,14 @@ class Run(_Record, frozen=True, kw_only=True):
             case RunStatus.COMPLETED:
                 return Word.DONE
             case RunStatus.FAILED_FINAL | RunStatus.JOB_POLL_EXHAUSTED:
-                held = (FinalReason.VALIDATION_EXHAUSTED, FinalReason.DEADLINE_EXPIRED)
-                return Word.HELD if self.final_reason in held else Word.FAILED
+                return Word.HELD if self._never_started else Word.FAILED
+
+    @property
+    def _never_started(self) -> bool:
+        """Did it end before its job was started?"""
+        if self.final_reason in (FinalReason.WITHDRAWN, FinalReason.CANCELLED):
+            return self.triggered_at is None
+        return self.final_reason in (FinalReason.VALIDATION_EXHAUSTED, FinalReason.DEADLINE_EXPIRED)
 
 
 class JobEvent(StrEnum):
