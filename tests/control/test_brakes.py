@@ -1,4 +1,4 @@
-"""The brakes: a pipeline that becomes a dry run, or is deleted, starts nothing from that commit on, whoever is faster."""
+"""The brakes: a pipeline that becomes a dry run, or is deleted, starts nothing from that commit on."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +13,7 @@ from interlock.model import keys
 from interlock.model.config import JobType
 from interlock.model.events import EventType
 from interlock.model.run import FailureCategory, FinalReason, JobEvent, RunStatus, Source
-from interlock.ports.jobs import JobRequest, JobStarted, Recovery
+from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
 from interlock.ports.store import Change, Delete, Put
 from tests.mute_target import MuteTarget
 from tests.safety.faults import FaultyWorld
@@ -253,6 +253,9 @@ class LosesTheAnswer(MuteTarget):
 
     def recover(self, request: JobRequest) -> JobStarted | Recovery:
         return Recovery.START_AGAIN
+
+    def check(self, request: JobRequest, job_id: str) -> JobStatus:
+        return JobStatus(state=JobState.RUNNING)
 
 
 def test_a_lost_start_is_not_repeated_under_the_brake_and_nobody_claims_to_know_what_became_of_it() -> None:

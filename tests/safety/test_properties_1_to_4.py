@@ -140,7 +140,7 @@ class TestNothingWithheld:
         settle(world)
         later(world, hours=2)
         assert world.targets.starts == [(str(KEY), 1)]
-        assert run_of(world).final_reason is FinalReason.RETRIES_USED_UP
+        assert run_of(world).final_reason is FinalReason.WITHDRAWN
 
     def test_the_propertys_own_check(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(calendars, "withheld", lambda *args: None)
