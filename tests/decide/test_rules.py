@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.decide.rules import RuleResult, Verdict, evaluate
+from interlock.decide.sensors import run_scope
 from interlock.model.config import Check, Mode, Rule
 from interlock.model.periods import parse_period
 from interlock.model.sensor import Sensor
@@ -20,10 +21,11 @@ DAY = parse_period("2026-03-02")
 NOW = datetime(2026, 3, 2, 13, tzinfo=UTC)
 RECEIVED = datetime(2026, 3, 2, 12, tzinfo=UTC)
 TZ = zone("UTC")
+SCOPE = run_scope(DAY, TZ)
 
 
 def judge(rule: Rule, data: dict[str, Any]) -> RuleResult:
-    return evaluate([rule], Mode.ALL, {"k": Sensor("k", data, RECEIVED)}, DAY, TZ, NOW).results[0]
+    return evaluate([rule], Mode.ALL, {"k": Sensor("k", data, RECEIVED)}, SCOPE, NOW).results[0]
 
 
 def rule(check: Check, value: Any = None, field: str | None = "f", key: str = "k") -> Rule:
@@ -238,7 +240,7 @@ READY = {
 
 def verdict(mode: Mode, **changed: Sensor | None) -> Verdict:
     merged = {**READY, **{name.replace("_", "-"): one for name, one in changed.items()}}
-    return evaluate(RULES, mode, {key: one for key, one in merged.items() if one is not None}, DAY, TZ, NOW)
+    return evaluate(RULES, mode, {key: one for key, one in merged.items() if one is not None}, SCOPE, NOW)
 
 
 FEW = Sensor("row-count", {"count": 120}, RECEIVED)
@@ -272,24 +274,24 @@ def test_a_verdict(found: Verdict, passed: bool, summary: str) -> None:
 
 def test_a_summary_tells_the_first_few_failures() -> None:
     rules = [rule(Check.GTE, 1, key=name) for name in ("a", "b", "c", "d", "e")]
-    told = evaluate(rules, Mode.ALL, {}, DAY, TZ, NOW).summary()
+    told = evaluate(rules, Mode.ALL, {}, SCOPE, NOW).summary()
     assert told == "0 of 5 rules pass; no sensor a; no sensor b; no sensor c; and 2 more"
 
 
 def test_a_single_rule() -> None:
-    assert evaluate(RULES[:1], Mode.ALL, READY, DAY, TZ, NOW).summary() == "1 of 1 rule passes"
+    assert evaluate(RULES[:1], Mode.ALL, READY, SCOPE, NOW).summary() == "1 of 1 rule passes"
 
 
 @pytest.mark.parametrize(("mode", "passed"), [(Mode.ALL, True), (Mode.ANY, False)])
 def test_no_rules(mode: Mode, passed: bool) -> None:
-    found = evaluate([], mode, {}, DAY, TZ, NOW)
+    found = evaluate([], mode, {}, SCOPE, NOW)
     assert (found.passed, found.results, found.summary()) == (passed, (), "0 of 0 rules pass")
 
 
 def test_a_rule_of_any_period_takes_what_another_refuses() -> None:
     old = {"k": Sensor("k", {"f": 5, "date": "2020-01-01"}, RECEIVED)}
     run, anything = rule(Check.GTE, 1), Rule(key="k", check=Check.GTE, field="f", value=1, period="any")
-    results = evaluate([run, anything], Mode.ALL, old, DAY, TZ, NOW).results
+    results = evaluate([run, anything], Mode.ALL, old, SCOPE, NOW).results
     assert [one.passed for one in results] == [False, True]
     assert results[0].reason == "k is about 2020-01-01, not 2026-03-02"
 
@@ -299,7 +301,7 @@ def test_an_upstream_is_read_like_a_sensor(marked: str, passed: bool) -> None:
     data = {"status": "COMPLETED", "date": marked, "attempt": 1}
     sensors = {"upstream:silver": Sensor("upstream:silver", data, RECEIVED)}
     rules = [Rule(key="upstream:silver", check=Check.EQUALS, field="status", value="COMPLETED")]
-    assert evaluate(rules, Mode.ALL, sensors, parse_period("2026-03-02T10"), TZ, NOW).passed is passed
+    assert evaluate(rules, Mode.ALL, sensors, run_scope(parse_period("2026-03-02T10"), TZ), NOW).passed is passed
 
 
 @st.composite
@@ -314,10 +316,10 @@ def cases(draw: st.DrawFn) -> tuple[list[Rule], dict[str, Sensor]]:
 @given(cases())
 def test_all_is_conjunction_and_any_is_disjunction(case: tuple[list[Rule], dict[str, Sensor]]) -> None:
     rules, sensors = case
-    conjunction = evaluate(rules, Mode.ALL, sensors, DAY, TZ, NOW)
-    disjunction = evaluate(rules, Mode.ANY, sensors, DAY, TZ, NOW)
+    conjunction = evaluate(rules, Mode.ALL, sensors, SCOPE, NOW)
+    disjunction = evaluate(rules, Mode.ANY, sensors, SCOPE, NOW)
     assert conjunction.results == disjunction.results
-    alone = [evaluate([one], Mode.ALL, sensors, DAY, TZ, NOW).passed for one in rules]
+    alone = [evaluate([one], Mode.ALL, sensors, SCOPE, NOW).passed for one in rules]
     assert [result.passed for result in conjunction.results] == alone
     assert conjunction.passed is all(alone)
     assert disjunction.passed is any(alone)

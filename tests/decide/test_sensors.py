@@ -9,10 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.decide.sensors import (
+    Concerned,
+    Reading,
     candidate_keys,
+    choose,
+    concerned,
     key_matches,
+    merged,
     period_of_write,
     run_period,
+    run_scope,
+    scope_of,
     select,
     trigger_match,
 )
@@ -24,6 +31,8 @@ from interlock.model.times import zone
 UTC_ZONE = zone("UTC")
 NEW_YORK = zone("America/New_York")
 DAY = parse_period("2026-03-02")
+SCOPE = run_scope(DAY, UTC_ZONE)
+K = Reading("k")
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 NOW = datetime(2026, 3, 2, 13, tzinfo=UTC)
 
@@ -53,7 +62,18 @@ def by_key(*sensors: Sensor) -> dict[str, Sensor]:
         ("k#2026-03-03T10", {}, "2026-03-03T10"),
         ("k#20260303T10", {}, "2026-03-03T10"),
         ("k#20260303T1015", {}, "2026-03-03T1015"),
+        ("k", {"date": 20260302}, "2026-03-02"),
+        ("k", {"date": 20260302.0}, "2026-03-02"),
+        ("k", {"date": 20260302, "hour": 7}, "2026-03-02T07"),
         ("k#2026-03-03", {"date": "2026-03-02"}, "2026-03-02"),
+        ("k#2026-03-03", {"date": 20260303}, "2026-03-03"),
+        ("k#2026-03-03T10", {"hour": 10}, "2026-03-03T10"),
+        ("k#20260303T10", {"hour": "10"}, "2026-03-03T10"),
+        ("k#2026-03-03T1015", {"hour": 10}, "2026-03-03T1015"),
+        ("k#2026-03-03T10", {"date": "2026-03-03"}, "2026-03-03T10"),
+        ("k#2026-03-03T10", {"date": "2026-03-03", "hour": 10}, "2026-03-03T10"),
+        ("k#2026-03-03T10", {"date": "2026-03-03", "hour": 11}, "2026-03-03T11"),
+        ("k#2026-03-03", {"hour": 10}, "2026-03-03T10"),
         ("k#2026-03-03", {"date": None}, "2026-03-03"),
         ("k#part-1", {}, None),
         ("upstream:silver", {"date": "2026-03-02T10"}, "2026-03-02T10"),
@@ -69,7 +89,6 @@ def test_period_of_a_write(key: str, data: dict[str, Any], expected: str | None)
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ({"hour": 10}, "there is no date"),
         ({"date": ""}, 'date is ""'),
         ({"date": "yesterday"}, 'date is "yesterday"'),
         ({"date": "2026-02-30"}, "not a day"),
@@ -77,7 +96,12 @@ def test_period_of_a_write(key: str, data: dict[str, Any], expected: str | None)
         ({"date": "2026-03-02T10"}, "not a day"),
         ({"date": "2026-03-02T10:00:00Z"}, "not a day"),
         ({"date": " 2026-03-02"}, "not a day"),
-        ({"date": 20260302}, "not a day"),
+        ({"date": 20260230}, "not a day"),
+        ({"date": 260302}, "not a day"),
+        ({"date": -20260302}, "not a day"),
+        ({"date": 20260302.5}, "not a day"),
+        ({"date": 1e300}, "not a day"),
+        ({"date": float("nan")}, "not a day"),
         ({"date": True}, "not a day"),
         ({"date": ["2026-03-02"]}, "not a day"),
         ({"date": "2026-03-02", "hour": 24}, "hour is 24"),
@@ -97,6 +121,22 @@ def test_period_of_a_write(key: str, data: dict[str, Any], expected: str | None)
 @pytest.mark.parametrize("key", ["k", "k#2026-03-02"])
 def test_a_malformed_period_is_told_not_guessed(key: str, data: dict[str, Any], problem: str) -> None:
     found = period_of_write(key, data)
+    assert found.period is None
+    assert problem in found.problem
+
+
+@pytest.mark.parametrize(
+    ("key", "hour", "problem"),
+    [
+        ("k", 10, "hour is 10 but there is no date"),
+        ("k#part-1", 10, "hour is 10 but there is no date"),
+        ("k#2026-03-03T10", 11, "hour is 11, but the key says 2026-03-03T10"),
+        ("k#2026-03-03T1015", 11, "hour is 11, but the key says 2026-03-03T1015"),
+        ("k#2026-03-03T10", 24, "not an hour"),
+    ],
+)
+def test_an_hour_alone_must_agree_with_the_key(key: str, hour: int, problem: str) -> None:
+    found = period_of_write(key, {"hour": hour})
     assert found.period is None
     assert problem in found.problem
 
@@ -248,7 +288,7 @@ BEFORE = datetime(2026, 3, 1, 23, tzinfo=UTC)
     ],
 )
 def test_the_sensor_that_counts(sensors: list[Sensor], expected: str) -> None:
-    found = select("k", by_key(*sensors), DAY, UTC_ZONE, NOW)
+    found = select(K, by_key(*sensors), SCOPE, NOW)
     assert found.sensor is not None
     assert found.sensor.key == expected
     assert found.reason == ""
@@ -273,7 +313,7 @@ def test_the_sensor_that_counts(sensors: list[Sensor], expected: str) -> None:
     ],
 )
 def test_why_no_sensor_counts(sensors: list[Sensor], reason: str) -> None:
-    found = select("k", by_key(*sensors), DAY, UTC_ZONE, NOW)
+    found = select(K, by_key(*sensors), SCOPE, NOW)
     assert found.sensor is None
     assert found.reason.startswith(reason)
 
@@ -282,7 +322,7 @@ def test_why_no_sensor_counts(sensors: list[Sensor], reason: str) -> None:
     ("hour", "counts"), [("2026-03-02T04:59:59+00:00", False), ("2026-03-02T05:00:00+00:00", True)]
 )
 def test_a_day_begins_in_the_zone_of_the_schedule(hour: str, counts: bool) -> None:
-    found = select("k", by_key(sensor("k", at=datetime.fromisoformat(hour))), DAY, NEW_YORK, NOW)
+    found = select(K, by_key(sensor("k", at=datetime.fromisoformat(hour))), run_scope(DAY, NEW_YORK), NOW)
     assert (found.sensor is not None) is counts
     assert counts or found.reason.endswith("before 2026-03-02 began in America/New_York")
 
@@ -298,7 +338,7 @@ def test_a_day_begins_in_the_zone_of_the_schedule(hour: str, counts: bool) -> No
     ],
 )
 def test_overlap_is_enough(period: str, data: dict[str, Any], counts: bool) -> None:
-    found = select("k", by_key(sensor("k", data)), parse_period(period), UTC_ZONE, NOW)
+    found = select(K, by_key(sensor("k", data)), run_scope(parse_period(period), UTC_ZONE), NOW)
     assert (found.sensor is not None) is counts
 
 
@@ -312,8 +352,48 @@ def test_overlap_is_enough(period: str, data: dict[str, Any], counts: bool) -> N
     ],
 )
 def test_any_period_takes_whatever_is_there(given_sensor: Sensor, taken: bool) -> None:
-    found = select("k", by_key(given_sensor), DAY, UTC_ZONE, NOW, any_period=True)
+    found = select(Reading("k", any_period=True), by_key(given_sensor), SCOPE, NOW)
     assert (found.sensor is given_sensor) is taken
+
+
+@pytest.mark.parametrize(
+    ("received", "counts"),
+    [("2026-03-02T12:00:00+00:00", False), ("2026-03-03T04:59:59+00:00", False), ("2026-03-03T05:00:00+00:00", True)],
+)
+def test_for_the_previous_period_an_undated_write_counts_from_its_end_on(received: str, counts: bool) -> None:
+    scope = scope_of(Schedule(cron="0 2 * * *", timezone="America/New_York", period="previous"), DAY)
+    found = select(K, by_key(sensor("k", at=datetime.fromisoformat(received))), scope, NOW)
+    assert (found.sensor is not None) is counts
+    assert counts or found.reason.endswith("before 2026-03-02 ended in America/New_York")
+
+
+@pytest.mark.parametrize("schedule", [Schedule(), Schedule(cron="0 2 * * *"), Schedule(period="previous")])
+def test_otherwise_it_counts_from_the_beginning_on(schedule: Schedule) -> None:
+    assert scope_of(schedule, DAY) == SCOPE
+
+
+def test_one_reading_stands_for_a_key_and_the_wider_for_both() -> None:
+    anything = Reading("k", any_period=True)
+    assert merged([K, Reading("j"), anything, K]) == (anything, Reading("j"))
+    old = by_key(sensor("k", {"date": "2020-01-01"}), sensor("j", {"date": "2020-01-01"}))
+    assert choose([K, Reading("j")], old, SCOPE, NOW) == {}
+    assert choose([K, Reading("j"), anything], old, SCOPE, NOW) == {"k": old["k"]}
+
+
+@pytest.mark.parametrize(
+    ("written", "any_period", "expected"),
+    [
+        (sensor("k"), False, Concerned()),
+        (sensor("k", {"date": "2026-03-01"}), False, Concerned(parse_period("2026-03-01"))),
+        (sensor("k", {"date": "2026-03-01"}), True, Concerned()),
+        (sensor("k", {"date": "soon"}), False, None),
+        (sensor("k", {"date": "soon"}), True, Concerned()),
+        (sensor("k#20260301T10"), False, Concerned(parse_period("2026-03-01T10"), exactly=True)),
+        (sensor("k#20260301T10"), True, Concerned(parse_period("2026-03-01T10"), exactly=True)),
+    ],
+)
+def test_the_runs_a_write_may_be_about(written: Sensor, any_period: bool, expected: Concerned | None) -> None:
+    assert concerned(Reading("k", any_period), written) == expected
 
 
 PERIODS = st.builds(
@@ -344,7 +424,7 @@ def stores(draw: st.DrawFn) -> dict[str, Sensor]:
 
 @given(stores(), PERIODS, st.sampled_from([UTC_ZONE, NEW_YORK]))
 def test_what_counts_is_about_the_run(sensors: dict[str, Sensor], period: Period, tz: Any) -> None:
-    found = select("k", sensors, period, tz, NOW)
+    found = select(K, sensors, run_scope(period, tz), NOW)
     assert (found.sensor is None) == bool(found.reason)
     if found.sensor is None:
         return

@@ -358,22 +358,18 @@ DONE = at("03-02T08:00")
 
 
 @pytest.mark.parametrize(
-    ("post_run", "latest", "now", "missing"),
+    ("latest", "now", "missing"),
     [
-        (POST_RUN, None, DONE + 2 * HOUR - MINUTE, False),
-        (POST_RUN, None, DONE + 2 * HOUR, True),
-        (POST_RUN, DONE - MINUTE, DONE + 2 * HOUR, True),
-        (POST_RUN, DONE, DONE + 2 * HOUR, True),
-        (POST_RUN, DONE + MINUTE, DONE + 2 * HOUR, False),
-        (POST_RUN, DONE + MINUTE, DONE + DAY, False),
-        (PostRun(), None, DONE + DAY, False),
-        (None, None, DONE + DAY, False),
+        (None, DONE + 2 * HOUR - MINUTE, False),
+        (None, DONE + 2 * HOUR, True),
+        (DONE - MINUTE, DONE + 2 * HOUR, True),
+        (DONE, DONE + 2 * HOUR, True),
+        (DONE + MINUTE, DONE + 2 * HOUR, False),
+        (DONE + MINUTE, DONE + DAY, False),
     ],
 )
-def test_post_run_data_is_missing(
-    post_run: PostRun | None, latest: datetime | None, now: datetime, missing: bool
-) -> None:
-    assert post_run_missing(post_run, DONE, latest, now) is missing
+def test_post_run_data_is_missing(latest: datetime | None, now: datetime, missing: bool) -> None:
+    assert post_run_missing(DONE, DONE + 2 * HOUR, latest, now) is missing
 
 
 def test_when_post_run_data_is_due() -> None:

@@ -7,32 +7,30 @@ from msgspec.structs import replace
 from interlock.control import catalog, changed_inputs, readiness, records
 from interlock.control.context import Control
 from interlock.decide import late_data, transitions
-from interlock.decide.drift import Drift, find_drift
-from interlock.decide.sensors import candidate_keys, key_matches, period_of_write
+from interlock.decide.drift import Drift, find_drift, lacks_baseline
+from interlock.decide.sensors import Reading, concerned, key_matches, run_period
 from interlock.model import keys
-from interlock.model.config import Mode, PipelineConfig, Schedule
+from interlock.model.config import Mode, PipelineConfig
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
-from interlock.model.periods import Granularity, Period, day_period, period_of
 from interlock.model.run import Baseline, RerunRequest, Run, RunStatus, Source
 from interlock.model.sensor import Sensor
-from interlock.model.times import epoch_millis, to_local, zone
 from interlock.ports.store import Delete, Matches, Put, Require, Write
 from interlock.ports.timers import Timer, TimerKind
 
 
-def observe(control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor) -> None:
-    """A write to a post-run or trigger sensor, for the run it is about."""
-    rule_key = _post_run_rule(config, sensor.key)
-    is_trigger = schedule.trigger is not None and key_matches(schedule.trigger.key, sensor.key)
-    if rule_key is None and not is_trigger:
-        return
-    problem = period_of_write(sensor.key, sensor.data).problem
-    for run in [] if problem else _runs_about(control, config, schedule, sensor, trigger_only=rule_key is None):
-        if run.status is RunStatus.RUNNING and rule_key is not None:
-            _while_running(control, config, run, rule_key, sensor)
+def observe(control: Control, config: PipelineConfig, sensor: Sensor) -> None:
+    """A write to a post-run or trigger sensor, for the runs it is about."""
+    reading = _post_run_reading(config, sensor.key)
+    watched = [] if reading is None else _watched_runs(control, config, reading, sensor)
+    triggered = _triggered_runs(control, config, sensor)
+    for run in {one.key: one for one in (*watched, *triggered)}.values():
+        read = reading if any(one.key == run.key for one in watched) else None
+        if run.status is RunStatus.RUNNING and read is not None:
+            _while_running(control, config, run, read, sensor.key)
         elif run.status is RunStatus.COMPLETED:
-            _after_completion(control, config, run.key, rule_key, sensor, is_trigger=is_trigger)
+            is_trigger = any(one.key == run.key for one in triggered)
+            _after_completion(control, config, run.key, read, sensor.key, is_trigger=is_trigger)
 
 
 def completed(control: Control, config: PipelineConfig, run: Run) -> None:
@@ -41,68 +39,86 @@ def completed(control: Control, config: PipelineConfig, run: Run) -> None:
     The stream-router calls this from the change of the completed run. Every write before that change is in the store
     by now, and every later one is routed to a run that is COMPLETED: none falls between the two.
     """
-    schedule = config.find_schedule(run.schedule)
-    if schedule is None or config.dry_run:
+    if config.find_schedule(run.schedule) is None or config.dry_run:
         return
-    names = [*readiness.post_run_names(config), *([schedule.trigger.key] if schedule.trigger else [])]
-    sensors = records.get_sensors(control.store, run.pipeline, candidate_keys(names, run.key.period)) if names else {}
-    for sensor in sensors.values():
-        if not sensor.expired(control.now()) and _may_be_news(config, run, sensor):
-            observe(control, config, schedule, sensor)
+    now = control.now()
+    readings = readiness.post_run_readings(config)
+    found = readiness.selected(control.store, config, run.key, readings, now) if readings else {}
+    watched = {
+        found[one.key].key: one
+        for one in readings
+        if one.key in found and _is_about(control, config, run, one, found[one.key])
+    }
+    trigger = readiness.trigger_observation(control.store, config, run.key, now)
+    # A trigger nearly always says what it said when the job was started: then there is nothing to commit.
+    late = trigger is not None and _late_changes(run, trigger)
+    for key in dict.fromkeys([*watched, *([trigger.key] if trigger is not None and late else [])]):
+        is_trigger = trigger is not None and trigger.key == key
+        _after_completion(control, config, run.key, watched.get(key), key, is_trigger=is_trigger)
 
 
-def _may_be_news(config: PipelineConfig, run: Run, sensor: Sensor) -> bool:
-    """Not when it is a trigger that says what it said when the job was started: that is nearly always so."""
-    if _post_run_rule(config, sensor.key) is not None or run.trigger_payload is None:
-        return True
-    return bool(late_data.significant_changes(run.trigger_payload, sensor.data))
+def _post_run_reading(config: PipelineConfig, sensor_key: str) -> Reading | None:
+    return next((one for one in readiness.post_run_readings(config) if key_matches(one.key, sensor_key)), None)
 
 
-def _post_run_rule(config: PipelineConfig, sensor_key: str) -> str | None:
-    rules = config.post_run.rules if config.post_run else []
-    return next((rule.key for rule in rules if key_matches(rule.key, sensor_key)), None)
+def _watched_runs(control: Control, config: PipelineConfig, reading: Reading, sensor: Sensor) -> list[Run]:
+    """The runs a post-run write may be about; whether they read it is decided for each (`_read_by`)."""
+    about = concerned(reading, sensor)
+    if about is None:
+        return []
+    if about.period is None:
+        latest = records.latest_run_of_all(control.store, config)
+        return [] if latest is None else [latest]
+    found: list[Run] = []
+    for schedule in config.all_schedules:
+        if about.exactly:
+            run = records.get_run(control.store, RunKey(config.id, schedule.schedule_id, str(about.period)))
+            found += [] if run is None else [run]
+        else:
+            found += records.runs_overlapping(control.store, config.id, schedule.schedule_id, about.period)
+    return found
 
 
-def _runs_about(
-    control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor, *, trigger_only: bool
-) -> list[Run]:
-    """The runs a write is about: of its own period, or of the day that holds it; without one, the latest run.
-
-    A trigger write without a period is about the day it was received, as it is when it opens a run.
-    """
-    own = period_of_write(sensor.key, sensor.data).period
-    if own is None and not trigger_only:
-        latest = records.latest_run(control.store, config.id, schedule.schedule_id)
-        return [latest] if latest is not None else []
-    periods = _periods(own) if own is not None else _received_in(schedule, sensor)
-    slots = [RunKey(config.id, schedule.schedule_id, str(period)) for period in periods]
-    found = (records.get_run(control.store, slot) for slot in slots)
-    return [run for run in found if run is not None]
+def _is_about(control: Control, config: PipelineConfig, run: Run, reading: Reading, sensor: Sensor) -> bool:
+    """Is the sensor that counts for a run about it also by what was written? An undated write is of the latest run."""
+    about = concerned(reading, sensor)
+    if about is None or not about.latest:
+        return about is not None
+    latest = records.latest_run_of_all(control.store, config)
+    return latest is not None and latest.key == run.key
 
 
-def _periods(own: Period) -> list[Period]:
-    if own.granularity is Granularity.DAY:
-        return [own]
-    return list(dict.fromkeys([own, period_of(own.at, Granularity.HOUR), day_period(own.day)]))
+def _triggered_runs(control: Control, config: PipelineConfig, sensor: Sensor) -> list[Run]:
+    """The run that a trigger write is for, of each schedule that it triggers: the one it opens, or would."""
+    found: list[Run] = []
+    for schedule in config.all_schedules:
+        if schedule.trigger is None or not key_matches(schedule.trigger.key, sensor.key):
+            continue
+        period = run_period(schedule, sensor)
+        if not isinstance(period, str):
+            run = records.get_run(control.store, RunKey(config.id, schedule.schedule_id, str(period)))
+            found += [] if run is None else [run]
+    return found
 
 
-def _received_in(schedule: Schedule, sensor: Sensor) -> list[Period]:
-    local = to_local(sensor.received_at, zone(schedule.timezone))
-    return [period_of(local, Granularity.DAY), period_of(local, Granularity.HOUR)]
+def _read_by(control: Control, config: PipelineConfig, key: RunKey, reading: Reading, sensor_key: str) -> Sensor | None:
+    """The sensor of that stored key as it is now, if it is the one that counts for the run."""
+    chosen = readiness.selected(control.store, config, key, [reading], control.now()).get(reading.key)
+    return chosen if chosen is not None and chosen.key == sensor_key else None
 
 
 # ----------------------------------------------------------------------------------------------------- in flight
 
 
-def _while_running(control: Control, config: PipelineConfig, run: Run, rule_key: str, sensor: Sensor) -> None:
-    """Drift against what was remembered when the rules passed: told, nothing more."""
-    if config.post_run is None:
+def _while_running(control: Control, config: PipelineConfig, run: Run, reading: Reading, sensor_key: str) -> None:
+    """Drift against what was remembered when the rules passed: an event, nothing more."""
+    sensor = _read_by(control, config, run.key, reading, sensor_key)
+    if config.post_run is None or sensor is None:
         return
-    drift = find_drift(config.post_run, rule_key, run.post_run_sensors or {}, sensor.data)
+    drift = find_drift(config.post_run, reading.key, run.post_run_sensors or {}, sensor.data)
     if drift is not None:
-        now = control.now()
-        event = _drift_event(EventType.POST_RUN_DRIFT_INFLIGHT, run.key, drift, now)
-        records.publish_once(control, event, f"INFLIGHT-{run.attempt}-{sensor.key}-{epoch_millis(sensor.received_at)}")
+        event = _drift_event(EventType.POST_RUN_DRIFT_INFLIGHT, run.key, drift, control.now())
+        records.publish_once(control, event, f"INFLIGHT-{run.attempt}-{sensor.key}-{records.stamp(sensor)}")
 
 
 def _drift_event(type_: EventType, key: RunKey, drift: Drift, now: datetime) -> Event:
@@ -113,8 +129,16 @@ def _drift_event(type_: EventType, key: RunKey, drift: Drift, now: datetime) -> 
 
 
 def _after_completion(
-    control: Control, config: PipelineConfig, key: RunKey, rule_key: str | None, sensor: Sensor, *, is_trigger: bool
+    control: Control,
+    config: PipelineConfig,
+    key: RunKey,
+    reading: Reading | None,
+    sensor_key: str,
+    *,
+    is_trigger: bool,
 ) -> None:
+    """Judge a write for a completed run. `reading`: the post-run reading it may be for, `is_trigger`: it triggered."""
+
     def decide() -> tuple[None, list[Write]]:
         run = records.get_run(control.store, key)
         if run is None or run.status is not RunStatus.COMPLETED:
@@ -122,15 +146,13 @@ def _after_completion(
         post_writes: list[Write] = []
         events: list[Event] = []
         request: RerunRequest | None = None
-        if rule_key is not None:
-            post_writes, events, request = _post_run(control, config, run, rule_key, sensor)
+        if reading is not None:
+            post_writes, events, request = _post_run(control, config, run, reading, sensor_key)
         late_writes: list[Write] = []
         if is_trigger:
-            late_writes, changed = _late(control, config, run, sensor)
-            if changed and request is None:
-                events = [*events, changed_inputs.late_event(run, changed, control.now())]
-                reason = f"late data: {', '.join(changed)} changed"
-                request = _request(control, run, Source.LATE_DATA, reason, sensor)
+            late_writes, late_event, late_request = _late(control, config, run, sensor_key)
+            if request is None:
+                events, request = [*events, *late_event], late_request
         if not (post_writes or late_writes):
             return None, []
         if not late_writes:
@@ -142,57 +164,67 @@ def _after_completion(
     records.settle_commit(control, decide)
 
 
-def _late(control: Control, config: PipelineConfig, run: Run, sensor: Sensor) -> tuple[list[Write], tuple[str, ...]]:
-    """What changed of the payload that the run was started with, if this sensor is the one that counts for it.
+def _late(
+    control: Control, config: PipelineConfig, run: Run, sensor_key: str
+) -> tuple[list[Write], list[Event], RerunRequest | None]:
+    """Late data: the payload that the run was started with has changed, if this sensor is the one that counts for it.
 
-    The payload is remembered with the news of it, so that the same write is news only once.
+    The payload is remembered with the event, so that the same write is news only once.
     """
     current = readiness.trigger_observation(control.store, config, run.key, control.now())
-    if run.trigger_payload is None or current is None or current.key != sensor.key:
-        return [], ()
-    changed = late_data.significant_changes(run.trigger_payload, current.data)
-    if not changed:
-        return [], ()
+    changed = () if current is None or current.key != sensor_key else _late_changes(run, current)
+    if current is None or not changed:
+        return [], [], None
     amended = transitions.remember_payload(run, current.data, now=control.now())
-    return [records.put_run(amended, run)], changed
+    request = _request(control, run, Source.LATE_DATA, f"late data: {', '.join(changed)} changed", current)
+    return [records.put_run(amended, run)], [changed_inputs.late_event(run, changed, control.now())], request
+
+
+def _late_changes(run: Run, current: Sensor) -> tuple[str, ...]:
+    return () if run.trigger_payload is None else late_data.significant_changes(run.trigger_payload, current.data)
 
 
 def _request(control: Control, run: Run, source: Source, reason: str, sensor: Sensor) -> RerunRequest:
-    unique = f"{run.attempt}-{epoch_millis(sensor.received_at)}-{records.digest(sensor.data)}"
+    unique = f"{run.attempt}-{records.stamp(sensor)}"
     return changed_inputs.rerun_request(run.key, source, reason, control.now(), unique)
 
 
 def _post_run(
-    control: Control, config: PipelineConfig, run: Run, rule_key: str, sensor: Sensor
+    control: Control, config: PipelineConfig, run: Run, reading: Reading, sensor_key: str
 ) -> tuple[list[Write], list[Event], RerunRequest | None]:
-    where = records.run_record(run.key, keys.BASELINE)
-    baseline = records.get(control.store, where, Baseline)
-    if config.post_run is None or baseline is None or not _news(config, run, baseline, sensor):
+    baseline = records.get(control.store, records.run_record(run.key, keys.BASELINE), Baseline)
+    sensor = _read_by(control, config, run.key, reading, sensor_key)
+    if config.post_run is None or baseline is None or sensor is None:
+        return [], [], None
+    if baseline.seen.get(sensor.key) == records.stamp(sensor):
         return [], [], None
     now = control.now()
-    seen = baseline.seen | {sensor.key: sensor.received_at}
-    writes: list[Write] = [Delete(records.run_record(run.key, keys.AWAITED))]
-    drift = find_drift(config.post_run, rule_key, baseline.sensors, sensor.data)
+    after = replace(baseline, seen=baseline.seen | {sensor.key: records.stamp(sensor)})
+    heard: list[Write] = [Delete(records.run_record(run.key, keys.AWAITED))]
+    drift = find_drift(config.post_run, reading.key, baseline.sensors, sensor.data)
     if drift is not None:
-        writes.append(_put_baseline(run.key, replace(baseline, seen=seen), baseline))
         event = _drift_event(EventType.POST_RUN_DRIFT, run.key, drift, now)
-        if config.post_run.on_drift == "alert":
-            return writes, [event], None
-        return writes, [event], _request(control, run, Source.DATA_DRIFT, drift.reason, sensor)
+        alone = config.post_run.on_drift == "alert"
+        request = None if alone else _request(control, run, Source.DATA_DRIFT, drift.reason, sensor)
+        return [*heard, _put_baseline(run.key, after, baseline)], [event], request
+    captured: list[Event] = []
+    if lacks_baseline(config.post_run, reading.key, baseline.sensors, sensor.data):
+        after = replace(after, sensors=after.sensors | {reading.key: sensor.data})
+        captured = [_late_baseline(run, reading.key, sensor, now)]
     passed, event = _verdict_event(control, config, run, now)
-    writes.append(_put_baseline(run.key, replace(baseline, seen=seen, verdict=passed), baseline))
-    return writes, [event], None
+    return [*heard, _put_baseline(run.key, replace(after, verdict=passed), baseline)], [*captured, event], None
 
 
-def _news(config: PipelineConfig, run: Run, baseline: Baseline, sensor: Sensor) -> bool:
-    """Has this write not been considered yet?
-
-    Times do not tell for what the baseline is made of: a write may be received before the completion and stored after
-    it. So the baseline remembers what it saw of those.
-    """
-    if sensor.key in candidate_keys(readiness.post_run_names(config), run.key.period):
-        return baseline.seen.get(sensor.key) != sensor.received_at
-    return sensor.received_at > baseline.at and baseline.seen.get(sensor.key) != sensor.received_at
+def _late_baseline(run: Run, name: str, sensor: Sensor, now: datetime) -> Event:
+    return records.event(
+        EventType.POST_RUN_BASELINE_CAPTURED,
+        run.key,
+        now,
+        f"{name} of {run.pipeline} for {run.date} first came after the completion: it is its own baseline",
+        attempt=run.attempt,
+        baseline={name: sensor.data},
+        late=True,
+    )
 
 
 def _put_baseline(key: RunKey, baseline: Baseline, before: Baseline) -> Put:

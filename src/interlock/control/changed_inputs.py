@@ -6,6 +6,7 @@ from typing import Any
 from interlock.control import readiness, records
 from interlock.control.context import Control
 from interlock.decide import cascade, late_data
+from interlock.decide.sensors import Reading
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Upstream
 from interlock.model.events import Event, EventType
@@ -71,7 +72,7 @@ def _newest_again(store: Store, config: PipelineConfig, run: Run, entry: Upstrea
     read, since = run.inputs.get(name), run.passed_at or run.opened_at
     later = [one for one in own if one.completed_at > since and (one.attempt > 1 or read is not None)]
     if not later and read is not None:
-        fresh = readiness.digests(readiness.selected(store, config, run.key, [name], now))
+        fresh = readiness.digests(readiness.selected(store, config, run.key, [Reading(name)], now))
         later = own if fresh.get(name, read) != read else []
     return max(later, key=_recency, default=None)
 

@@ -120,9 +120,9 @@ def _baseline(
     if config.post_run is None:
         return [], []
     try:
-        names = readiness.post_run_names(config)
-        gathered = readiness.gather(control.store, config, run.key, names)
-        found = readiness.choose(config, run.key, names, gathered, now)
+        readings = readiness.post_run_readings(config)
+        gathered = readiness.gather(control.store, config, run.key, [one.key for one in readings])
+        found = readiness.choose(config, run.key, readings, gathered, now)
     except Exception as error:  # noqa: BLE001 - a baseline that cannot be taken must not undo a completion
         event = records.event(
             EventType.BASELINE_CAPTURE_FAILED,
@@ -144,7 +144,7 @@ def _baseline(
         attempt=run.attempt,
         baseline=sensors,
     )
-    seen = {key: sensor.received_at for key, sensor in gathered.items()}
+    seen = {key: records.stamp(sensor) for key, sensor in gathered.items()}
     kept = Baseline(attempt=run.attempt, at=now, version=1, sensors=sensors, seen=seen)
     writes: list[Write] = [Put(records.run_record(run.key, keys.BASELINE), records.plain(kept))]
     due = watchdog.post_run_due_at(config.post_run, now)

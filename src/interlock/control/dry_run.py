@@ -4,7 +4,7 @@ A `DRY_RUN#` marker per run remembers what was told, so that a redelivered chang
 the job log: the job that really runs, under whatever starts it today, reports there.
 """
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Final
 
 from msgspec.structs import replace
@@ -13,9 +13,9 @@ from interlock.control import catalog, opening, readiness, records
 from interlock.control.context import Control
 from interlock.decide import calendars, late_data
 from interlock.decide import dry_run as decide
-from interlock.decide.drift import find_drift
+from interlock.decide.drift import find_drift, lacks_baseline
 from interlock.decide.retries import retry_source
-from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
+from interlock.decide.sensors import Reading, concerned, key_matches, run_period, trigger_match
 from interlock.decide.transitions import job_may_have_started
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule
@@ -23,6 +23,7 @@ from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import DryRun, JobEvent, JobRecord, Source
 from interlock.model.sensor import Sensor
+from interlock.model.times import format_instant
 from interlock.ports.store import Condition, Matches, Missing, Put, Write
 
 KEPT: Final = timedelta(days=7)
@@ -107,14 +108,14 @@ def _evaluate(control: Control, config: PipelineConfig, marker: DryRun, sensor: 
         results=[records.plain(result) for result in verdict.results],
         first_arrival=marker.first_arrival,
     )
-    after = readiness.selected(control.store, config, marker.key, readiness.post_run_names(config), now)
+    after = readiness.selected(control.store, config, marker.key, readiness.post_run_readings(config), now)
     changed = replace(
         marker,
         version=marker.version + 1,
         would_trigger_at=now,
         trigger_payload=readiness.trigger_payload(control.store, config, marker.key, now),
         post_run_sensors={name: one.data for name, one in after.items()},
-        seen=marker.seen | {sensor.key: sensor.received_at},
+        seen=marker.seen | {sensor.key: records.stamp(sensor)},
     )
     return [_put(changed, marker), *records.put_events(*(_event(marker.key, one, now) for one in observed))]
 
@@ -125,12 +126,13 @@ def _event(key: RunKey, observed: decide.Observation, now: datetime) -> Event:
 
 def _afterwards(control: Control, config: PipelineConfig, marker: DryRun, sensor: Sensor) -> list[Write]:
     """After it would have run: drift, late data, and the rerun they would ask for."""
-    if marker.seen.get(sensor.key) == sensor.received_at or config.job is None:
+    if marker.seen.get(sensor.key) == records.stamp(sensor) or config.job is None:
         return []
     now = control.now()
-    found = _drift(control, config, marker, sensor, now) or _late(config, marker, sensor, now)
+    reading = _watched_by(control, config, marker, sensor)
+    found = _drift(config, marker, reading, sensor, now) or _late(control, config, marker, sensor, now)
     if found is None:
-        return []
+        return _first_value(config, marker, reading, sensor)
     event, source, because = found
     spent = sum(count for used, count in marker.used.items() if used is Source.DATA_DRIFT)
     rerun = decide.would_rerun(config.job, source, spent, because=because)
@@ -142,7 +144,7 @@ def _afterwards(control: Control, config: PipelineConfig, marker: DryRun, sensor
     changed = replace(
         marker,
         version=marker.version + 1,
-        seen=marker.seen | {sensor.key: sensor.received_at},
+        seen=marker.seen | {sensor.key: records.stamp(sensor)},
         used=marker.used | ({Source.DATA_DRIFT: spent + 1} if accepted else {}),
         post_run_sensors=post_run,
         trigger_payload=sensor.data if source is Source.LATE_DATA else marker.trigger_payload,
@@ -150,37 +152,51 @@ def _afterwards(control: Control, config: PipelineConfig, marker: DryRun, sensor
     return [_put(changed, marker), *records.put_events(event, _event(marker.key, rerun, now))]
 
 
-def _about(control: Control, marker: DryRun, sensor: Sensor) -> bool:
-    """Is a write to a post-run sensor about this run? Of its own period, or, having none, if this is the latest run."""
-    own = period_of_write(sensor.key, sensor.data).period
-    if own is not None:
-        return marker.key.period.contains(own)
-    same = (one for one in _markers(control, marker.pipeline) if one.schedule == marker.schedule)
-    return marker.date == max((one.date for one in same), default="")
+def _watched_by(control: Control, config: PipelineConfig, marker: DryRun, sensor: Sensor) -> Reading | None:
+    """The post-run reading that reads this very sensor for this run: as for a run that exists (`after_run`)."""
+    reading = next((one for one in readiness.post_run_readings(config) if key_matches(one.key, sensor.key)), None)
+    about = None if reading is None else concerned(reading, sensor)
+    if reading is None or about is None:
+        return None
+    if about.latest and marker.key != max(_markers(control, marker.pipeline), key=_recency).key:
+        return None
+    chosen = readiness.selected(control.store, config, marker.key, [reading], control.now()).get(reading.key)
+    return reading if chosen is not None and chosen.key == sensor.key else None
+
+
+def _recency(marker: DryRun) -> tuple[date, datetime, str]:
+    return marker.key.period.day, marker.opened_at, marker.schedule
 
 
 def _drift(
+    config: PipelineConfig, marker: DryRun, reading: Reading | None, sensor: Sensor, now: datetime
+) -> tuple[Event, Source, str] | None:
+    if config.post_run is None or reading is None:
+        return None
+    drift = find_drift(config.post_run, reading.key, marker.post_run_sensors or {}, sensor.data)
+    if drift is None:
+        return None
+    message = f"dry run: drift in {config.id} for {marker.date}: {drift.reason}"
+    event = records.event(EventType.DRY_RUN_DRIFT, marker.key, now, message, **drift.detail())
+    return event, Source.DATA_DRIFT, drift.reason
+
+
+def _first_value(config: PipelineConfig, marker: DryRun, reading: Reading | None, sensor: Sensor) -> list[Write]:
+    """A post-run sensor that first comes after the run would have started is its own baseline."""
+    remembered = marker.post_run_sensors or {}
+    if config.post_run is None or reading is None:
+        return []
+    if not lacks_baseline(config.post_run, reading.key, remembered, sensor.data):
+        return []
+    first = remembered | {reading.key: sensor.data}
+    return [_put(replace(marker, version=marker.version + 1, post_run_sensors=first), marker)]
+
+
+def _late(
     control: Control, config: PipelineConfig, marker: DryRun, sensor: Sensor, now: datetime
 ) -> tuple[Event, Source, str] | None:
-    if config.post_run is None or not _about(control, marker, sensor):
-        return None
-    for rule in config.post_run.rules:
-        if not key_matches(rule.key, sensor.key):
-            continue
-        drift = find_drift(config.post_run, rule.key, marker.post_run_sensors or {}, sensor.data)
-        if drift is not None:
-            message = f"dry run: drift in {config.id} for {marker.date}: {drift.reason}"
-            event = records.event(EventType.DRY_RUN_DRIFT, marker.key, now, message, **drift.detail())
-            return event, Source.DATA_DRIFT, drift.reason
-    return None
-
-
-def _late(config: PipelineConfig, marker: DryRun, sensor: Sensor, now: datetime) -> tuple[Event, Source, str] | None:
-    schedule = config.schedule_of(marker.schedule)
-    trigger = schedule.trigger
-    if trigger is None or marker.trigger_payload is None or not key_matches(trigger.key, sensor.key):
-        return None
-    if str(run_period(schedule, sensor)) != marker.date:
+    current = readiness.trigger_observation(control.store, config, marker.key, now)
+    if marker.trigger_payload is None or current is None or current.key != sensor.key:
         return None
     changed = late_data.significant_changes(marker.trigger_payload, sensor.data)
     if not changed:
@@ -205,8 +221,8 @@ def job_reported(control: Control, record: JobRecord) -> bool:
 
     def attempt() -> tuple[None, list[Write]]:
         marker = records.get(control.store, records.run_record(record.key, keys.DRY_RUN), DryRun)
-        stamp = f"job:{record.attempt}:{record.run_id}"
-        if marker is None or record.event is JobEvent.SUCCESS or marker.seen.get(stamp) == record.at:
+        stamp, told = f"job:{record.attempt}:{record.run_id}", format_instant(record.at)
+        if marker is None or record.event is JobEvent.SUCCESS or marker.seen.get(stamp) == told:
             return None, []
         source = retry_source(record.category)
         spent = marker.used.get(source, 0)
@@ -215,7 +231,7 @@ def job_reported(control: Control, record: JobRecord) -> bool:
         changed = replace(
             marker,
             version=marker.version + 1,
-            seen=marker.seen | {stamp: record.at},
+            seen=marker.seen | {stamp: told},
             used=marker.used | ({source: spent + 1} if accepted else {}),
         )
         return None, [_put(changed, marker), records.put_event(_event(record.key, retry, control.now()))]

@@ -224,11 +224,8 @@ def _rules(
         return [why.RuleFact(result) for result in detail.rules], at
     rules = config.validation.rules
     verdict, observed = readiness.judge(store, config, key, now, rules, config.validation.trigger)
-    tz = zone(config.schedule_of(key.schedule).timezone)
-    received = [
-        sensors.select(rule.key, observed, key.period, tz, now, any_period=rule.period == "any").sensor
-        for rule in rules
-    ]
+    scope = readiness.scope(config, key)
+    received = [sensors.select(sensors.reading_of(rule), observed, scope, now).sensor for rule in rules]
     return [
         why.RuleFact(result, one.received_at if one is not None else None)
         for result, one in zip(verdict.results, received, strict=True)

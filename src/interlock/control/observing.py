@@ -54,7 +54,7 @@ def _consider(control: Control, current: catalog.InForce, sensor: Sensor) -> lis
     for schedule in config.all_schedules:
         if not problem:
             opened.append(_triggered(control, current, schedule, sensor))
-        after_run.observe(control, config, schedule, sensor)
+    after_run.observe(control, config, sensor)
     return [key for key in opened if key is not None]
 
 

@@ -20,7 +20,6 @@ from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import Run, SlaState, Source
 from interlock.model.sensor import Sensor
-from interlock.model.times import format_instant
 from interlock.ports.executions import StartResult
 from interlock.ports.store import Delete, Store, Write
 
@@ -98,7 +97,7 @@ def tell_invalid(control: Control, sensor: Sensor, pipeline: str, problem: str) 
     message = f"sensor {sensor.key} of {pipeline} starts no run: {problem}"
     slot = RunKey(pipeline, "", "")
     event = records.event(EventType.SENSOR_INVALID, slot, control.now(), message, key=sensor.key, reason=problem)
-    unique = f"{EventType.SENSOR_INVALID}-{sensor.key}-{format_instant(sensor.received_at)}"
+    unique = f"{EventType.SENSOR_INVALID}-{sensor.key}-{records.stamp(sensor)}"
     records.publish_once(control, event, unique)
 
 

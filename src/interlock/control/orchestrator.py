@@ -15,6 +15,7 @@ from interlock.control import catalog, completion, readiness, records, starting
 from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.decide.rules import Verdict
+from interlock.decide.sensors import Reading
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError
@@ -93,7 +94,8 @@ def evaluate(control: Control, task: Task) -> Output:
             return {"status": "passed"}, []
         now = control.now()
         config = _config_of(control, run)
-        sensors = readiness.gather(control.store, config, run.key, readiness.all_names(config, run.schedule))
+        names = [one.key for one in readiness.all_readings(config, run.schedule)]
+        sensors = readiness.gather(control.store, config, run.key, names)
         verdict = readiness.verdict(config, run.key, sensors, now)
         if verdict.passed:
             return {"status": "passed"}, _passed(config, run, verdict, sensors, now)
@@ -115,9 +117,11 @@ def _passed(
     config: PipelineConfig, run: Run, verdict: Verdict, sensors: dict[str, Sensor], now: datetime
 ) -> list[Write]:
     schedule = config.schedule_of(run.schedule)
-    inputs = readiness.choose(config, run.key, readiness.input_names(config, schedule), sensors, now)
-    after = readiness.choose(config, run.key, readiness.post_run_names(config), sensors, now)
-    payload = inputs.get(schedule.trigger.key) if schedule.trigger else None
+    inputs = readiness.choose(config, run.key, readiness.input_readings(config, schedule), sensors, now)
+    after = readiness.choose(config, run.key, readiness.post_run_readings(config), sensors, now)
+    # Not from the inputs: there a rule with `period: any` may have taken the trigger's sensor of another period.
+    trigger = [] if schedule.trigger is None else [Reading(schedule.trigger.key)]
+    payload = next(iter(readiness.choose(config, run.key, trigger, sensors, now).values()), None)
     passed = transitions.amend(
         run,
         now=now,

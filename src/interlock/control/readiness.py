@@ -6,9 +6,18 @@ from typing import Any
 
 from interlock.control import catalog, records
 from interlock.control.records import digest
-from interlock.decide import cascade
+from interlock.decide import cascade, sensors
 from interlock.decide.rules import Verdict, evaluate
-from interlock.decide.sensors import candidate_keys, key_matches, run_period, select
+from interlock.decide.sensors import (
+    Reading,
+    RunScope,
+    candidate_keys,
+    key_matches,
+    merged,
+    reading_of,
+    run_period,
+    scope_of,
+)
 from interlock.model import keys
 from interlock.model.config import Mode, PipelineConfig, Rule, Schedule, Upstream
 from interlock.model.keys import RunKey, Table
@@ -36,15 +45,18 @@ def judge(
     store: Store, config: PipelineConfig, key: RunKey, now: datetime, rules: Sequence[Rule], mode: Mode
 ) -> tuple[Verdict, dict[str, Sensor]]:
     """Evaluate a set of rules for a run, at one instant."""
-    sensors = gather(store, config, key, [rule.key for rule in rules])
-    schedule = config.schedule_of(key.schedule)
-    return evaluate(rules, mode, sensors, key.period, zone(schedule.timezone), now), sensors
+    gathered = gather(store, config, key, [rule.key for rule in rules])
+    return evaluate(rules, mode, gathered, scope(config, key), now), gathered
 
 
-def verdict(config: PipelineConfig, key: RunKey, sensors: dict[str, Sensor], now: datetime) -> Verdict:
+def scope(config: PipelineConfig, key: RunKey) -> RunScope:
+    """What the period of a run means for reading sensors."""
+    return scope_of(config.schedule_of(key.schedule), key.period)
+
+
+def verdict(config: PipelineConfig, key: RunKey, gathered: dict[str, Sensor], now: datetime) -> Verdict:
     """The verdict of the validation rules on what was gathered for a run."""
-    tz = zone(config.schedule_of(key.schedule).timezone)
-    return evaluate(config.validation.rules, config.validation.trigger, sensors, key.period, tz, now)
+    return evaluate(config.validation.rules, config.validation.trigger, gathered, scope(config, key), now)
 
 
 def readiness(store: Store, config: PipelineConfig, key: RunKey, now: datetime) -> Verdict:
@@ -52,23 +64,27 @@ def readiness(store: Store, config: PipelineConfig, key: RunKey, now: datetime) 
     return verdict(config, key, gather(store, config, key, [rule.key for rule in config.validation.rules]), now)
 
 
-def input_names(config: PipelineConfig, schedule: Schedule) -> list[str]:
+def input_readings(config: PipelineConfig, schedule: Schedule) -> tuple[Reading, ...]:
     """What an attempt is decided on: the sensors of its rules, of its trigger, and its upstreams."""
-    names = [rule.key for rule in config.validation.rules]
+    found = [reading_of(rule) for rule in config.validation.rules]
     if schedule.trigger is not None:
-        names.append(schedule.trigger.key)
-    names += [keys.UPSTREAM + entry.pipeline for entry in config.after]
-    return list(dict.fromkeys(names))
+        found.append(Reading(schedule.trigger.key))
+    return merged([*found, *(Reading(keys.UPSTREAM + entry.pipeline) for entry in config.after)])
+
+
+def post_run_readings(config: PipelineConfig) -> tuple[Reading, ...]:
+    """The sensors that are watched after completion."""
+    return merged(reading_of(rule) for rule in config.post_run.rules) if config.post_run else ()
+
+
+def all_readings(config: PipelineConfig, schedule_id: str) -> tuple[Reading, ...]:
+    """Everything that an evaluation decides on or remembers."""
+    return (*input_readings(config, config.schedule_of(schedule_id)), *post_run_readings(config))
 
 
 def post_run_names(config: PipelineConfig) -> list[str]:
-    """The sensors that are watched after completion."""
-    return list(dict.fromkeys(rule.key for rule in config.post_run.rules)) if config.post_run else []
-
-
-def all_names(config: PipelineConfig, schedule_id: str) -> list[str]:
-    """Everything that an evaluation decides on or remembers."""
-    return [*input_names(config, config.schedule_of(schedule_id)), *post_run_names(config)]
+    """The keys of the sensors that are watched after completion."""
+    return [one.key for one in post_run_readings(config)]
 
 
 def reads(config: PipelineConfig, sensor_key: str) -> bool:
@@ -77,35 +93,33 @@ def reads(config: PipelineConfig, sensor_key: str) -> bool:
 
 
 def selected(
-    store: Store, config: PipelineConfig, key: RunKey, names: Sequence[str], now: datetime
+    store: Store, config: PipelineConfig, key: RunKey, readings: Sequence[Reading], now: datetime
 ) -> dict[str, Sensor]:
-    """The observations of these names that count for the run, by name."""
-    return choose(config, key, names, gather(store, config, key, names), now)
+    """The observations that count for the run, by the key that is read."""
+    return choose(config, key, readings, gather(store, config, key, [one.key for one in readings]), now)
 
 
 def choose(
-    config: PipelineConfig, key: RunKey, names: Sequence[str], sensors: dict[str, Sensor], now: datetime
+    config: PipelineConfig, key: RunKey, readings: Sequence[Reading], gathered: dict[str, Sensor], now: datetime
 ) -> dict[str, Sensor]:
-    """Of the observations that were gathered for a run, those that count for it, by name."""
-    tz = zone(config.schedule_of(key.schedule).timezone)
-    chosen = {name: select(name, sensors, key.period, tz, now).sensor for name in names}
-    return {name: sensor for name, sensor in chosen.items() if sensor is not None}
+    """Of the observations that were gathered for a run, those that count for it, by the key that is read."""
+    return sensors.choose(readings, gathered, scope(config, key), now)
 
 
-def digests(sensors: dict[str, Sensor]) -> dict[str, str]:
+def digests(found: dict[str, Sensor]) -> dict[str, str]:
     """Fingerprints of observations, by name."""
-    return {name: digest(sensor.data) for name, sensor in sensors.items()}
+    return {name: digest(sensor.data) for name, sensor in found.items()}
 
 
 def trigger_observation(store: Store, config: PipelineConfig, key: RunKey, now: datetime) -> Sensor | None:
     """What the trigger sensor says for a run; None without a trigger, or an observation that is for this very run.
 
-    One that merely counts for it is not: today's write without a period is no late data of yesterday's run.
+    An observation that merely counts for it is not: today's write without a period is no late data of yesterday's run.
     """
     schedule = config.schedule_of(key.schedule)
     if schedule.trigger is None:
         return None
-    found = selected(store, config, key, [schedule.trigger.key], now).get(schedule.trigger.key)
+    found = selected(store, config, key, [Reading(schedule.trigger.key)], now).get(schedule.trigger.key)
     return found if found is not None and str(run_period(schedule, found)) == key.date else None
 
 

@@ -16,10 +16,12 @@ import msgspec
 from interlock.control.context import Control
 from interlock.decide import sla
 from interlock.model import keys
+from interlock.model.config import PipelineConfig
 from interlock.model.errors import StoreError
 from interlock.model.events import CATALOGUE, EVENT_TTL_DAYS, Event, EventType, Severity
 from interlock.model.keys import RunKey, Table
 from interlock.model.numbers import canonical
+from interlock.model.periods import Granularity, Period, period_of
 from interlock.model.run import Active, JobRecord, RerunRecord, Run, SlaState
 from interlock.model.sensor import Sensor
 from interlock.model.times import epoch_millis, format_instant, parse_instant
@@ -102,6 +104,22 @@ def latest_run(store: Store, pipeline: str, schedule: str) -> Run | None:
     return convert(found[0].item, Run, found[0].key) if found else None
 
 
+def latest_run_of_all(store: Store, config: PipelineConfig) -> Run | None:
+    """A pipeline's latest run: of the latest day and, where several schedules have that, the one opened last."""
+    found = [latest_run(store, config.id, schedule.schedule_id) for schedule in config.all_schedules]
+    runs = [run for run in found if run is not None]
+    return max(runs, key=lambda run: (run.key.period.day, run.first_opened_at, run.schedule), default=None)
+
+
+def runs_overlapping(store: Store, pipeline: str, schedule: str, period: Period) -> list[Run]:
+    """The runs of a schedule whose period shares a moment with this one: of itself, of what holds it, of its parts."""
+    holders = [period_of(period.at, one) for one in Granularity if one.length > period.granularity.length]
+    wider = (get_run(store, RunKey(pipeline, schedule, str(one))) for one in holders)
+    # The text of a period begins the text of each of its parts.
+    found = store.query(Table.CONTROL, keys.pipeline_pk(pipeline), f"{keys.RUN}{schedule}#{period}")
+    return [run for run in wider if run is not None] + [convert(one.item, Run, one.key) for one in found]
+
+
 def reruns_of(store: Store, key: RunKey) -> list[RerunRecord]:
     """Every retry and rerun of a run."""
     found = store.query(Table.RERUN, key.pk, f"{key.sk(keys.RERUN)}#")
@@ -125,6 +143,11 @@ def outcome_of(store: Store, run: Run) -> JobRecord | None:
 def digest(data: Mapping[str, Any]) -> str:
     """A short fingerprint of an observation."""
     return sha256(msgspec.json.encode(canonical(data), order="sorted")).hexdigest()[:16]
+
+
+def stamp(sensor: Sensor) -> str:
+    """Tells one write of a sensor from another: two in the same millisecond differ in what they say."""
+    return f"{epoch_millis(sensor.received_at)}-{digest(sensor.data)}"
 
 
 def sensor_item(data: Mapping[str, Any], received_at: datetime, *, ttl: int | None = None, by: str = "") -> Item:

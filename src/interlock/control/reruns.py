@@ -16,7 +16,7 @@ from interlock.model.errors import UnknownPipelineError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
 from interlock.model.periods import parse_period
-from interlock.model.run import JobEvent, JobRecord, RerunRequest, Run, Source
+from interlock.model.run import Baseline, JobEvent, JobRecord, RerunRequest, Run, Source
 from interlock.ports.jobs import JobStarted, JobState
 from interlock.ports.store import Delete, Key, Matches, Missing, Put, Update, Write
 
@@ -104,12 +104,12 @@ def _verdict(
 
 def changed_since(control: Control, config: PipelineConfig, run: Run) -> bool:
     """Does any sensor that the rules, the trigger or the post-run read say something else than it did then?"""
-    schedule = config.schedule_of(run.schedule)
-    names = [*readiness.input_names(config, schedule), *readiness.post_run_names(config)]
-    current = readiness.digests(
-        readiness.selected(control.store, config, run.key, list(dict.fromkeys(names)), control.now())
-    )
-    return any(run.inputs.get(name) != value for name, value in current.items())
+    readings = readiness.all_readings(config, run.schedule)
+    current = readiness.digests(readiness.selected(control.store, config, run.key, readings, control.now()))
+    # What first came after the completion is known to the baseline alone.
+    baseline = records.get(control.store, records.run_record(run.key, keys.BASELINE), Baseline)
+    known = {name: records.digest(data) for name, data in (baseline.sensors if baseline else {}).items()} | run.inputs
+    return any(known.get(name) != value for name, value in current.items())
 
 
 class _JobQuestion:

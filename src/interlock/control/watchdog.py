@@ -371,34 +371,45 @@ def _expire(control: Control, watched: Watched, schedule: Schedule, finding: Fin
 
 
 def missing_post_run(control: Control, watched: Watched) -> None:
-    """7: no post-run data newer than the completion within sensorTimeout."""
+    """7: no post-run data newer than the completion within sensorTimeout, by the config the run was completed with.
+
+    An AWAITED record is there as long as nobody has seen such data; a run's alert is given once, reruns included.
+    """
     pk = keys.pipeline_pk(watched.config.id)
     for record in control.store.query(Table.CONTROL, pk, keys.AWAITED):
-        # The record is there as long as nothing newer than the completion came: whatever comes removes it.
-        completed = parse_instant(record.item.get("completedAt"))
-        missing = completed is not None and watchdog.post_run_missing(
-            watched.config.post_run, completed, None, watched.now
-        )
-        if not missing:
+        completed, due = (parse_instant(record.item.get(name)) for name in ("completedAt", "dueAt"))
+        if completed is None or due is None or watched.now < due:
             continue
         key = keys.run_of(pk, record.key.sk, keys.AWAITED)
-        names = readiness.post_run_names(watched.config)
-        message = f"no post-run sensor of {key.pipeline} for {key.date} came after its completion"
-        event = records.event(
-            EventType.POST_RUN_SENSOR_MISSING,
-            key,
-            watched.now,
-            message,
-            keys=names,
-            sensorTimeout=int(watched.config.post_run.sensor_timeout.total_seconds())
-            if watched.config.post_run
-            else None,
-        )
-        what = f"{EventType.POST_RUN_SENSOR_MISSING}-{record.item.get('attempt')}"
+        names, latest = _post_run_data(control, watched, key)
         # Only if it is still awaited: the data, or a rerun, may have come since the query.
         still = Matches({name: record.item.get(name) for name in ("attempt", "dueAt")})
-        gone = Delete(record.key, still)
-        control.store.commit([gone, records.once(key, what, watched.now), records.put_event(event)])
+        writes: list[Write] = [Delete(record.key, still)]
+        known = records.was_alerted(control.store, key, EventType.POST_RUN_SENSOR_MISSING)
+        if names and not known and watchdog.post_run_missing(completed, due, latest, watched.now):
+            event = records.event(
+                EventType.POST_RUN_SENSOR_MISSING,
+                key,
+                watched.now,
+                f"no post-run sensor of {key.pipeline} for {key.date} came after its completion",
+                keys=names,
+                sensorTimeout=int((due - completed).total_seconds()),
+            )
+            once = records.once(key, EventType.POST_RUN_SENSOR_MISSING, watched.now)
+            writes += [once, records.put_event(event)]
+        control.store.commit(writes)
+
+
+def _post_run_data(control: Control, watched: Watched, key: RunKey) -> tuple[list[str], datetime | None]:
+    """What a completed run's post-run rules read, and when the newest of the sensors that count for it came."""
+    run_ = records.get_run(control.store, key)
+    if run_ is None:
+        return [], None
+    config = catalog.opened_with(control.store, run_.pipeline, run_.config_version)
+    readings = readiness.post_run_readings(config)
+    found = readiness.selected(control.store, config, key, readings, watched.now)
+    latest = max((sensor.received_at for sensor in found.values()), default=None)
+    return [one.key for one in readings], latest
 
 
 CHECKS: Final[tuple[tuple[str, Callable[[Control, Watched], None]], ...]] = (

@@ -65,6 +65,17 @@ def find_drift(
     return Drift(rule_key, field, plain_number(before), plain_number(after), moved, limit, reason)
 
 
+def lacks_baseline(
+    post_run: PostRun, rule_key: str, baseline: Mapping[str, Mapping[str, Any]], current: Mapping[str, Any]
+) -> bool:
+    """Is there nothing yet to compare this observation with: no sensor at the completion, or one without the field?"""
+    before = baseline.get(rule_key)
+    if before is None:
+        return True
+    field = post_run.drift_field
+    return number(lookup(before, field)) is None and number(lookup(current, field)) is not None
+
+
 def _threshold(post_run: PostRun, baseline: Number) -> Fraction:
     """The change that is still no drift; a percentage is of the size of the baseline, so of zero it is zero."""
     given = post_run.drift_threshold

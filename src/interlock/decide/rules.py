@@ -7,14 +7,12 @@ waits for. One evaluation uses one `now`.
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
-from zoneinfo import ZoneInfo
 
 import msgspec
 
 from interlock.decide.checks import RuleResult, check_observation_of, unmet
-from interlock.decide.sensors import run_scope, select_in
+from interlock.decide.sensors import RunScope, reading_of, select
 from interlock.model.config import Mode, Rule
-from interlock.model.periods import Period
 from interlock.model.sensor import Sensor
 
 __all__ = ["RuleResult", "Verdict", "evaluate"]
@@ -54,21 +52,15 @@ def _told(result: RuleResult) -> str:
 
 
 def evaluate(
-    rules: Sequence[Rule],
-    mode: Mode,
-    sensors: Mapping[str, Sensor],
-    period: Period,
-    tz: ZoneInfo,
-    now: datetime,
+    rules: Sequence[Rule], mode: Mode, sensors: Mapping[str, Sensor], scope: RunScope, now: datetime
 ) -> Verdict:
-    """Evaluate the rules for a run of that period; `sensors` are by full stored key (see `candidate_keys`).
+    """Evaluate the rules for a run; `sensors` are by full stored key (see `candidate_keys`).
 
     ALL of no rules passes, ANY of no rules does not.
     """
-    scope = run_scope(period, tz)
     results: list[RuleResult] = []
     for rule in rules:
-        selected = select_in(scope, rule.key, sensors, now, any_period=rule.period == "any")
+        selected = select(reading_of(rule), sensors, scope, now)
         if selected.sensor is None:
             results.append(unmet(rule, selected.reason))
         else:

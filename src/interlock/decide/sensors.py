@@ -1,8 +1,12 @@
 """Which observation is about what: the period of a write, and the sensor that counts for a run (SPEC 3).
 
 Yesterday's "ready" must not start today. So an observation counts for a run of period D only if it is about D: its own
-period overlaps D or, having none of its own, it was received since D began. A malformed period is never repaired here:
-a safety controller does not guess the day.
+period overlaps D or, having none of its own, it was received since D began (for a schedule with `period: previous`:
+since D ended). A malformed period is never repaired here: a safety controller does not guess the day.
+
+`select` is the only place where this choice is made. Rules, circuit breaker, baseline, drift, late data, missing
+post-run data and `why` all read through it; a reader that looked up a key by itself would sooner or later judge a run
+by a sensor that its rules never saw.
 """
 
 import re
@@ -17,7 +21,7 @@ import msgspec
 from interlock.decide.checks import RuleResult, check_observation_of, unmet
 from interlock.decide.expected import declared_granularity
 from interlock.decide.values import real_number, show
-from interlock.model.config import Schedule, Trigger
+from interlock.model.config import Rule, Schedule, Trigger
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import split_sensor_key
 from interlock.model.periods import Granularity, Period, hour_period, parse_period, period_of
@@ -42,48 +46,77 @@ class Selected(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Reading(msgspec.Struct, frozen=True):
+    """What a run reads: a key, and whether its sensor counts whatever period it is about (`period: any`)."""
+
+    key: str
+    any_period: bool = False
+
+
 class RunScope(msgspec.Struct, frozen=True):
-    """What a run's period means for reading sensors, worked out once for all of its rules."""
+    """What a run's period means for reading sensors, worked out once for all of its rules.
+
+    `since`: from when on an observation without a period of its own is about the run. `previous`: that is the period's
+    end, not its beginning.
+    """
 
     period: Period
     tz: ZoneInfo
-    begins: datetime
+    since: datetime
     suffixes: tuple[str, str]
+    previous: bool = False
 
 
 _NO_PERIOD: Final = WritePeriod(None)
 
 
 def period_of_write(key: str, data: Mapping[str, Any]) -> WritePeriod:
-    """The period of a write: its `date` and `hour` fields, else the `#period` suffix of its key, else none."""
+    """The period of a write: its `date` and `hour` fields, else the `#period` suffix of its key, else none.
+
+    Fields that agree with the suffix are fine: the more exact of the two is meant. An `hour` alone needs a suffix.
+    """
     day, hour = data.get("date"), data.get("hour")
-    if day is not None:
-        return _period_of_fields(key, day, hour)
-    if hour is not None:
+    suffix = split_sensor_key(key)[1] if "#" in key else None
+    if day is None and hour is None:
+        return WritePeriod(suffix) if suffix is not None else _NO_PERIOD
+    named = _period_of_fields(key, day, hour, suffix)
+    if named.period is not None and suffix is not None and named.period.contains(suffix):
+        return WritePeriod(suffix)
+    return named
+
+
+def _period_of_fields(key: str, day: object, hour: object, suffix: Period | None) -> WritePeriod:
+    if day is None and suffix is None:
         return WritePeriod(None, f"hour is {show(hour)} but there is no date: write both")
-    if "#" not in key:
-        return _NO_PERIOD
-    return WritePeriod(split_sensor_key(key)[1])
-
-
-def _period_of_fields(key: str, day: object, hour: object) -> WritePeriod:
-    period = _date_field(day)
+    period = _date_field(day) if day is not None else suffix
     # The controller's own `upstream:` sensors carry the upstream's period, whatever its length.
-    if period is None or (period.granularity is not _DAY and not is_upstream(key)):
+    if period is None or (day is not None and period.granularity is not _DAY and not is_upstream(key)):
         return WritePeriod(None, f"date is {show(day)}, which is not a day: write 2026-03-03 or 20260303")
     if hour is None:
         return WritePeriod(period)
     number = _hour_field(hour)
     if number is None:
         return WritePeriod(None, f"hour is {show(hour)}, which is not an hour: write 0 to 23")
-    return WritePeriod(hour_period(period.day, number))
+    named = hour_period(period.day, number)
+    if day is None and not named.overlaps(period):
+        return WritePeriod(None, f"hour is {show(hour)}, but the key says {period}: write one of them")
+    return WritePeriod(named)
 
 
 def _date_field(day: object) -> Period | None:
+    text = _compact_date(day) if not isinstance(day, str) else day
     try:
-        return parse_period(day) if isinstance(day, str) else None
+        return parse_period(text) if text is not None else None
     except InvalidValueError:
         return None
+
+
+def _compact_date(day: object) -> str | None:
+    """20260302 as a number, as `date=20260302` on the command line makes it."""
+    number = real_number(day)
+    if number is None or not 10_000_000 <= number < 100_000_000 or number % 1:
+        return None
+    return str(int(number))
 
 
 def _hour_field(hour: object) -> int | None:
@@ -146,35 +179,77 @@ def _suffixes(period: Period) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=4096)
-def run_scope(period: Period, tz: ZoneInfo) -> RunScope:
-    """The scope of a run of that period in that zone."""
-    return RunScope(period, tz, period.start(tz), _suffixes(period))
+def run_scope(period: Period, tz: ZoneInfo, *, previous: bool = False) -> RunScope:
+    """The scope of a run of that period in that zone; `previous`: its schedule opens it once the period has ended."""
+    since = period.end(tz) if previous else period.start(tz)
+    return RunScope(period, tz, since, _suffixes(period), previous)
 
 
-def select(
-    key: str,
-    sensors: Mapping[str, Sensor],
-    period: Period,
-    tz: ZoneInfo,
-    now: datetime,
-    *,
-    any_period: bool = False,
-) -> Selected:
-    """The sensor that a rule of that key reads for a run of that period; `sensors` are by full stored key."""
-    return select_in(run_scope(period, tz), key, sensors, now, any_period=any_period)
+def scope_of(schedule: Schedule, period: Period) -> RunScope:
+    """The scope of a run of that schedule and period."""
+    previous = schedule.cron is not None and schedule.period == "previous"
+    return run_scope(period, zone(schedule.timezone), previous=previous)
 
 
-def select_in(scope: RunScope, key: str, sensors: Mapping[str, Sensor], now: datetime, *, any_period: bool) -> Selected:
-    """`select`, for callers that read several sensors for one run."""
-    sensor = _own_sensor(scope, key, sensors, now) or sensors.get(key)
+def reading_of(rule: Rule) -> Reading:
+    """What a rule reads."""
+    return Reading(rule.key, any_period=rule.period == "any")
+
+
+def merged(readings: Iterable[Reading]) -> tuple[Reading, ...]:
+    """Each key once. Where one rule takes any period and another does not, the sensor of the first is also the
+    second's, if that has one: so the wider reading stands for both.
+    """
+    found: dict[str, bool] = {}
+    for one in readings:
+        found[one.key] = found.get(one.key, False) or one.any_period
+    return tuple(Reading(key, any_period) for key, any_period in found.items())
+
+
+def select(reading: Reading, sensors: Mapping[str, Sensor], scope: RunScope, now: datetime) -> Selected:
+    """The sensor that counts for a run, of those stored under the keys of `candidate_keys`."""
+    sensor = _own_sensor(scope, reading.key, sensors, now) or sensors.get(reading.key)
     if sensor is None:
-        return Selected(None, _reason_absent(scope, key, sensors))
+        return Selected(None, _reason_absent(scope, reading.key, sensors))
     if sensor.expired(now):
         return Selected(None, _reason_expired(sensor))
-    if any_period:
+    if reading.any_period:
         return Selected(sensor, "")
     problem = _why_not_about(scope, sensor)
     return Selected(None, problem) if problem else Selected(sensor, "")
+
+
+def choose(
+    readings: Iterable[Reading], sensors: Mapping[str, Sensor], scope: RunScope, now: datetime
+) -> dict[str, Sensor]:
+    """The sensors that count for a run, by the key that is read; a key for which none counts is not in it."""
+    chosen = {one.key: select(one, sensors, scope, now).sensor for one in merged(readings)}
+    return {key: sensor for key, sensor in chosen.items() if sensor is not None}
+
+
+class Concerned(msgspec.Struct, frozen=True):
+    """Which runs a write may be about, for one that reads it: the latest, or those that overlap a period.
+
+    `exactly`: only the run of that very period, since no other reads a key with that suffix.
+    """
+
+    period: Period | None = None
+    exactly: bool = False
+
+    @property
+    def latest(self) -> bool:
+        """The pipeline's latest run, and no other."""
+        return self.period is None
+
+
+def concerned(reading: Reading, sensor: Sensor) -> Concerned | None:
+    """Which runs a write to a sensor that `reading` reads may be about; None when nobody can tell."""
+    if sensor.key != reading.key:
+        return Concerned(split_sensor_key(sensor.key)[1], exactly=True)
+    if reading.any_period:
+        return Concerned()
+    own = period_of_write(sensor.key, sensor.data)
+    return None if own.problem else Concerned(own.period)
 
 
 def _own_sensor(scope: RunScope, key: str, sensors: Mapping[str, Sensor], now: datetime) -> Sensor | None:
@@ -199,11 +274,13 @@ def _why_not_about(scope: RunScope, sensor: Sensor) -> str:
         if own.period == scope.period or own.period.overlaps(scope.period):
             return ""
         return f"{sensor.key} is about {own.period}, not {scope.period}"
-    if sensor.received_at >= scope.begins:
+    if sensor.received_at >= scope.since:
         return ""
     where = "" if str(scope.tz) == "UTC" else f" in {scope.tz}"
     received = format_instant(sensor.received_at)
-    return f"{sensor.key} was received {received}, before {scope.period} began{where}"
+    return (
+        f"{sensor.key} was received {received}, before {scope.period} {'ended' if scope.previous else 'began'}{where}"
+    )
 
 
 def _reason_absent(scope: RunScope, key: str, sensors: Mapping[str, Sensor]) -> str:

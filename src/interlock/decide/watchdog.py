@@ -217,9 +217,6 @@ def post_run_due_at(post_run: PostRun | None, completed_at: datetime) -> datetim
     return completed_at + post_run.sensor_timeout
 
 
-def post_run_missing(post_run: PostRun | None, completed_at: datetime, latest: datetime | None, now: datetime) -> bool:
+def post_run_missing(completed_at: datetime, due_at: datetime, latest: datetime | None, now: datetime) -> bool:
     """Check 7: has no post-run data newer than the completion come in time? `latest`: when the newest was received."""
-    due = post_run_due_at(post_run, completed_at)
-    if due is None or now < due:
-        return False
-    return latest is None or latest <= completed_at
+    return now >= due_at and (latest is None or latest <= completed_at)

@@ -131,7 +131,11 @@ CATALOGUE: Final[dict[EventType, Entry]] = {
     EventType.RELATIVE_SLA_BREACH: Entry(
         _E, "maxDuration passed since the first arrival", (*_SLA_FIELDS, "firstArrival")
     ),
-    EventType.POST_RUN_BASELINE_CAPTURED: Entry(_I, "the post-run sensors were snapshotted", ("attempt", "baseline")),
+    EventType.POST_RUN_BASELINE_CAPTURED: Entry(
+        _I,
+        "the post-run sensors were snapshotted; `late`: one that first came after the completion is its own baseline",
+        ("attempt", "baseline", "late"),
+    ),
     EventType.BASELINE_CAPTURE_FAILED: Entry(_E, "the baseline could not be taken", ("attempt", "error")),
     EventType.POST_RUN_PASSED: Entry(_I, "the post-run rules pass", ("results",)),
     EventType.POST_RUN_FAILED: Entry(_W, "the post-run rules fail", ("results",)),

@@ -304,16 +304,17 @@ class Marker(_Record, frozen=True, kw_only=True):
 
 
 class Baseline(_Record, frozen=True, kw_only=True):
-    """The post-run sensors as they were when the run completed, by rule key.
+    """The post-run sensors as they were when the run completed, by rule key; a later one as it first was.
 
-    `seen`: the last write of each sensor that was considered, so that a redelivered change is not considered twice.
+    `seen`: the last write of each sensor that was considered (when it was received and the digest of what it said), so
+    that a redelivered change is not considered twice.
     """
 
     attempt: int
     at: datetime
     version: int
     sensors: dict[str, dict[str, Any]] = {}
-    seen: dict[str, datetime] = {}
+    seen: dict[str, str] = {}
     verdict: bool | None = None
 
 
@@ -331,7 +332,7 @@ class DryRun(_Record, frozen=True, kw_only=True):
     trigger_payload: dict[str, Any] | None = None
     post_run_sensors: dict[str, Any] | None = None
     first_arrival: datetime | None = None
-    seen: dict[str, datetime] = {}
+    seen: dict[str, str] = {}
     used: dict[Source, int] = {}
 
     @property
