@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.decide.templates import fill, run_variables
+from interlock.decide.templates import Secret, SecretText, fill, resolve, run_variables, secret_names
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import RunKey
 
@@ -113,3 +113,69 @@ def test_escaped_text_comes_back_as_it_was(text: str) -> None:
 @given(st.text(max_size=30).filter(lambda text: "${" not in text))
 def test_text_without_an_opening_is_left_alone(text: str) -> None:
     assert filled({"a": text}) == {"a": text}
+
+
+# ----------------------------------------------------------------------------------------------------------- secrets
+
+SECRETS = {
+    "INTERLOCK_SECRET_X": "hunter2",
+    "file:db/password": "${DATE}",
+    "ssm:/a": "s",
+    "secretsmanager:arn:aws:x": "m",
+}
+
+
+def test_a_secret_stays_a_name_until_it_is_resolved() -> None:
+    config = {
+        "url": "https://${INTERLOCK_SECRET_X}@${INTERLOCK_BUCKET}/$${x}",
+        "list": ["${file:db/password}", {"a": "${ssm:/a}${secretsmanager:arn:aws:x}"}],
+        "plain": "${DATE}",
+    }
+    assert set(secret_names(config)) == set(SECRETS)
+    found = filled(config)
+    assert found["url"] == SecretText(("https://", Secret("INTERLOCK_SECRET_X"), "@", "lake", "/", "${", "x}"))
+    assert found["plain"] == "2026-03-02"
+    assert "hunter2" not in repr(found)
+    assert resolve(found, SECRETS.__getitem__) == {
+        "url": "https://hunter2@lake/${x}",
+        "list": ["${DATE}", {"a": "sm"}],  # what a secret says is not looked at again
+        "plain": "2026-03-02",
+    }
+
+
+def test_a_secret_of_the_environment_is_not_filled_in() -> None:
+    variables = run_variables(
+        RunKey("gold", "cron", "2026-03-02"),
+        run_id="r-1",
+        attempt=1,
+        environment={"INTERLOCK_SECRET_X": "hunter2", "INTERLOCK_TOKEN": "t", "INTERLOCK_A": "a"},
+    )
+    assert {name for name in variables if name.startswith("INTERLOCK")} == {"INTERLOCK_A"}
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("${INTERLOCK_TOKEN}", "is a setting of the controller itself"),
+        ("${INTERLOCK_STORE}", "is a setting of the controller itself"),
+        ("${INTERLOCK_URL}", "is a setting of the controller itself"),
+        ("${INTERLOCK_CONFIG}", "is a setting of the controller itself"),
+        ("${file:}", "name the secret"),
+        ("${file:../x}", "not a file below the folder"),
+        ("${file:/etc/passwd}", "not a file below the folder"),
+        ("${ssm:}", "name the secret"),
+        ("${vault:x}", "is not known"),
+    ],
+)
+def test_what_is_no_secret_and_no_variable(text: str, what: str) -> None:
+    with pytest.raises(InvalidValueError, match=what):
+        filled({"a": [text]})
+
+
+def test_a_key_cannot_be_a_secret() -> None:
+    with pytest.raises(InvalidValueError, match="a key cannot hold a secret"):
+        filled({"env": {"${INTERLOCK_SECRET_X}": 1}})
+
+
+def test_what_the_target_fills_in_is_left_alone() -> None:
+    assert filled({"a": "${JOB_ID}/${DATE} ${CALLBACK_URL}"}) == {"a": "${JOB_ID}/2026-03-02 ${CALLBACK_URL}"}

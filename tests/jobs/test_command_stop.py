@@ -1,6 +1,7 @@
 """Stopping a command and reading what it wrote: whichever controller started it, and wherever it stands."""
 
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -8,7 +9,6 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-import psutil
 import pytest
 
 from interlock.jobs import command_wrapper
@@ -19,7 +19,7 @@ from interlock.model.errors import JobStopError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import OUTPUT_LIMIT, JobOutput, JobRunner, JobState, JobStop
 from tests.conformance.manual_clock import ManualClock
-from tests.jobs.command_trials import Gate, Notices, marker, request, wait_for_wrapper
+from tests.jobs.command_trials import LONG, Gate, Notices, marker, request, wait_for_wrapper
 from tests.jobs.test_command_restart import Controller, controller, started_and_killed
 
 __all__ = ["controller"]
@@ -39,7 +39,15 @@ def begun(runner: CommandRunner, tmp_path: Path, script: str) -> int:
 
 
 def gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    """Wait for the end of a process that is not ours."""
+    try:
+        held = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([held], [], [], LONG)[0])
+    finally:
+        os.close(held)
 
 
 def test_a_command_is_asked_first(runner: CommandRunner, notices: Notices, tmp_path: Path) -> None:

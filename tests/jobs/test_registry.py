@@ -8,6 +8,7 @@ from interlock.config.loader import load_paths
 from interlock.embedded.targets import abilities, make_targets
 from interlock.jobs import registry
 from interlock.jobs.registry import LazyRunner, Registered, load_target, make_runner, startable_types, why_unavailable
+from interlock.jobs.secrets import SecretStore
 from interlock.model.config import JobType
 from interlock.model.errors import InterlockError, JobStartError
 from interlock.ports.job_targets import TargetSettings, known_types
@@ -85,7 +86,7 @@ def test_a_package_adds_a_type(tmp_path: Path) -> None:
         assert startable_types().count("command") == 1
         loaded = load_paths([file], abilities=abilities())
         assert loaded.problems == ()
-        runner = make_targets(SETTINGS).runners["queue"]
+        runner = make_targets(SETTINGS, SecretStore({})).runners["queue"]
         asked = request(queue="etl")
         started = runner.start(asked)
         assert started.job_id == "etl/run-1"

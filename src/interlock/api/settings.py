@@ -8,6 +8,7 @@ watchdog_interval = "5m"
 
 [jobs]
 allow_private_addresses = ["etl.corp", "10.0.0.0/8"]   # or true
+secrets = "secrets"                                    # the folder of ${file:NAME}
 
 [[alerts]]
 channel = "console"
@@ -33,6 +34,7 @@ DEFAULT_STORE: Final = "sqlite:///interlock.db"
 DEFAULT_WATCHDOG: Final = timedelta(minutes=5)
 _SQLITE: Final = "sqlite:///"
 _KEYS: Final = ("store", "url", "pipelines", "host", "port", "watchdog_interval", "jobs", "alerts")
+_JOB_KEYS: Final = ("allow_private_addresses", "secrets")
 _SHORTEST_WATCHDOG: Final = timedelta(seconds=1)
 _LONGEST_WATCHDOG: Final = timedelta(days=1)
 
@@ -48,6 +50,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     port: int = DEFAULT_PORT
     watchdog_interval: timedelta = DEFAULT_WATCHDOG
     allow_private_addresses: bool | tuple[str, ...] = False
+    secrets: Path | None = None
     alerts: tuple[AlertRoute, ...] = ()
 
 
@@ -70,7 +73,8 @@ def load_project(file: Path | None, folder: Path) -> Project:
 
 def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...]) -> Project:
     folder = file.parent
-    allowed = plain.get("jobs", {}).get("allow_private_addresses", False)
+    jobs = plain.get("jobs", {})
+    allowed = jobs.get("allow_private_addresses", False)
     return Project(
         folder=folder,
         file=file,
@@ -80,6 +84,7 @@ def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...
         port=plain.get("port", DEFAULT_PORT),
         watchdog_interval=watchdog_interval(plain.get("watchdog_interval", "5m")),
         allow_private_addresses=allowed if isinstance(allowed, bool) else tuple(allowed),
+        secrets=folder / jobs["secrets"] if "secrets" in jobs else None,
         alerts=alerts,
     )
 
@@ -106,8 +111,11 @@ def _job_problems(jobs: object) -> Iterator[Finding]:
         yield Finding(("jobs",), "is not a table: write [jobs]")
         return
     for name, value in jobs.items():
-        if name != "allow_private_addresses":
-            yield Finding(("jobs", name), f"is not a setting{did_you_mean(name, ['allow_private_addresses'])}")
+        if name not in _JOB_KEYS:
+            yield Finding(("jobs", name), f"is not a setting{did_you_mean(name, _JOB_KEYS)}")
+        elif name == "secrets":
+            if not isinstance(value, str) or not value:
+                yield Finding(("jobs", name), f"{value!r} is not a folder: write it in quotes")
         elif not isinstance(value, bool) and not (isinstance(value, list) and all(isinstance(x, str) for x in value)):
             yield Finding(("jobs", name), "is neither true nor a list of hosts and networks in quotes")
 

@@ -69,6 +69,7 @@ def serve(
         watchdog_every=project.watchdog_interval,
         allow_private_addresses=project.allow_private_addresses,
         working_folder=project.folder,
+        secrets=project.secrets,
         alerts=project.alerts,
     )
     chosen_port = project.port if port is None else port

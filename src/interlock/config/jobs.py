@@ -12,7 +12,7 @@ from typing import Final
 
 from interlock.config.job_types import check_type
 from interlock.config.problems import Finding, Path
-from interlock.decide.templates import ENVIRONMENT_PREFIX, fill
+from interlock.decide.templates import ENVIRONMENT_PREFIX, JOB_ID, fill
 from interlock.decide.values import show
 from interlock.model.config import Job, JobType
 from interlock.model.durations import format_duration, parse_duration
@@ -116,6 +116,15 @@ def _bad_templates(config: object, path: Path) -> Iterator[Finding]:
             waiting.extend(((*here, index), inner) for index, inner in enumerate(value))
         elif isinstance(value, str) and "${" in value:
             yield from _bad_template(value, here)
+            yield from _misplaced(value, here)
+
+
+def _misplaced(text: str, path: Path) -> Iterator[Finding]:
+    """What the target fills in itself, it fills in where it is made for that."""
+    if JOB_ID in text and path[2:] != ("poll", "url"):
+        yield Finding(
+            path, f"{JOB_ID} is known in poll.url of an http job alone; our own id of the start is ${{RUN_ID}}"
+        )
 
 
 def _bad_template(text: str, path: Path) -> Iterator[Finding]:

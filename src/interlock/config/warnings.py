@@ -11,6 +11,7 @@ from interlock.config.problems import Finding, Path, Severity
 from interlock.config.schedules import cron_granularity, declared_periods, with_paths
 from interlock.decide.cron import next_tick
 from interlock.decide.sla import scheduled_start, sla_times
+from interlock.decide.templates import secret_names
 from interlock.model.config import Include, PipelineConfig, ProbeType, Schedule, Sla, past_the_hour
 from interlock.model.durations import format_duration
 from interlock.model.periods import Granularity, day_period
@@ -26,14 +27,19 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
 
     job_types: frozenset[str]
     missing: Mapping[str, str] = {}
-    """What is not installed, and how to install it, per type of job that needs it."""
+    """What is not installed, and how to install it, per type of job and per kind of secret that needs it."""
     probe_types: frozenset[ProbeType] = frozenset()
 
 
 def find_missing(config: PipelineConfig, abilities: Abilities | None = None) -> tuple[Finding, ...]:
     """Errors of the installation: what is not installed and the config cannot do without. A dry run starts nothing."""
-    needed = abilities.missing.get(config.job.type) if abilities is not None and config.job is not None else None
-    return (Finding(("job", "type"), needed),) if needed and not config.dry_run else ()
+    if abilities is None or config.job is None or config.dry_run:
+        return ()
+    needed = abilities.missing.get(config.job.type)
+    found = [Finding(("job", "type"), needed)] if needed else []
+    schemes = dict.fromkeys(name.partition(":")[0] for name in secret_names(config.job.config))
+    found += [Finding(("job", "config"), abilities.missing[one]) for one in schemes if one in abilities.missing]
+    return tuple(found)
 
 
 def find_warnings(config: PipelineConfig, abilities: Abilities | None = None) -> Iterator[Finding]:

@@ -23,7 +23,7 @@ class Settings:
     missed_grace: timedelta = timedelta(minutes=5)
     reopen_for: timedelta = timedelta(hours=24)
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Environment variables that templates may use; only those with the prefix INTERLOCK_ count."""
+    """Environment variables that templates may use: INTERLOCK_*, without the controller's own settings and secrets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,17 +124,19 @@ def _met_before(control: Control, run: Run) -> InterlockError | None:
 
 def _call(control: Control, config: PipelineConfig, intent: _Intent) -> JobStarted | None:
     """Call the target, or find the job of a call that got lost; None when nobody can tell."""
-    runner, request = runner_of(control, config), request_of(control, config, intent.run)
-    if not intent.first_call:
-        found = runner.recover(request)
-        if found is Recovery.UNDECIDABLE:
-            return None
-        if isinstance(found, JobStarted):
-            return found
-        # The lost call may have started it or not; calling again would start it now, if it had not.
-        if catalog.brake(control.store, intent.run.pipeline).reason is not None:
-            return None
-    return runner.start(request)
+    try:
+        runner, request = runner_of(control, config), request_of(control, config, intent.run)
+        found = Recovery.START_AGAIN if intent.first_call else runner.recover(request)
+    except (JobStartError, InvalidValueError) as error:
+        if intent.first_call:
+            raise
+        # Not a refusal: of the call that got lost this says nothing.
+        raise InterlockError(f"the target could not be asked whether the job was started: {error}") from error
+    if isinstance(found, JobStarted):
+        return found
+    # The lost call may have started it or not; calling again would start it now, if it had not.
+    braked = not intent.first_call and catalog.brake(control.store, intent.run.pipeline).reason is not None
+    return None if found is Recovery.UNDECIDABLE or braked else runner.start(request)
 
 
 def _record_start(control: Control, run: Run, started: JobStarted) -> bool:
@@ -259,7 +261,7 @@ def runner_of(control: Control, config: PipelineConfig) -> JobRunner:
 
 
 def request_of(control: Control, config: PipelineConfig, run: Run) -> JobRequest:
-    """The job of an attempt, with its templates filled in."""
+    """The job of an attempt, with its templates filled in; secrets stay names until the target is called."""
     filled = fill(
         config.job.config if config.job else {},
         run.key,

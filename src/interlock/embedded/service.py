@@ -19,7 +19,7 @@ from interlock.config.alert_routes import AlertRoute
 from interlock.control import writing
 from interlock.control.alert_channels import Alerting, build_alerting
 from interlock.control.context import Control, Settings
-from interlock.decide.templates import ENVIRONMENT_PREFIX
+from interlock.decide.templates import for_jobs
 from interlock.embedded.alerting import AlertDispatcher
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
@@ -34,11 +34,13 @@ from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.targets import make_targets
 from interlock.embedded.tokens import Tokens
 from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
+from interlock.jobs.secrets import SecretStore
 from interlock.model.errors import InterlockError, StoreError
 from interlock.model.keys import RunKey
 from interlock.ports.clock import Clock
 from interlock.ports.job_targets import TargetSettings
 from interlock.ports.jobs import JobRunner
+from interlock.ports.secrets import Secrets
 
 _log = structlog.get_logger(__name__)
 
@@ -57,6 +59,7 @@ class ServiceSettings:
     workers: int = WORKERS
     allow_private_addresses: bool | tuple[str, ...] = False
     working_folder: Path | None = None
+    secrets: Path | None = None
     alerts: tuple[AlertRoute, ...] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     control: Settings = field(default_factory=Settings)
@@ -86,7 +89,8 @@ class Service:
             raise
         self.tokens = Tokens(self.database)
         self.dead_letters = DeadLetters(self.database)
-        self._targets = make_targets(_target_settings(self, settings))
+        self.secrets: Secrets = SecretStore(settings.environment, settings.secrets)
+        self._targets = make_targets(_target_settings(self, settings), self.secrets)
         self._commands = self._targets.commands
         self.engine = Engine(
             self.database,
@@ -214,8 +218,10 @@ def _target_settings(service: Service, settings: ServiceSettings) -> TargetSetti
 
 
 def _with_environment(settings: ServiceSettings) -> Settings:
-    ours = {name: value for name, value in settings.environment.items() if name.startswith(ENVIRONMENT_PREFIX)}
-    return replace(settings.control, environment={**ours, **settings.control.environment})
+    """What decides knows the variables for jobs, and no secret."""
+    return replace(
+        settings.control, environment={**for_jobs(settings.environment), **for_jobs(settings.control.environment)}
+    )
 
 
 def _check_folder(store: Path | None) -> None:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from interlock.config.warnings import Abilities
 from interlock.jobs.registry import close_runner, make_runner, startable_types, why_unavailable
+from interlock.jobs.secrets import SecretRunner, missing_secrets
 from interlock.model.config import JobType
 from interlock.ports.job_targets import TargetSettings
 from interlock.ports.jobs import JobRunner
+from interlock.ports.secrets import Secrets
 
 if TYPE_CHECKING:
     from interlock.jobs.command import CommandRunner
@@ -30,18 +32,20 @@ class Targets:
             close_runner(runner)
 
 
-def make_targets(settings: TargetSettings) -> Targets:
-    """A runner for every type of job that there is a target for."""
+def make_targets(settings: TargetSettings, secrets: Secrets) -> Targets:
+    """A runner for every type of job that there is a target for; each is given its secrets call by call."""
     from interlock.jobs.command import make_command_runner
 
     commands = make_command_runner(settings) if settings.folder is not None else None
     runners: dict[str, JobRunner] = {} if commands is None else {JobType.COMMAND: commands}
-    others = [name for name in startable_types() if name != JobType.COMMAND]
-    return Targets(runners={**runners, **{name: make_runner(name, settings) for name in others}}, commands=commands)
+    runners |= {name: make_runner(name, settings) for name in startable_types() if name != JobType.COMMAND}
+    guarded: dict[str, JobRunner] = {name: SecretRunner(runner, secrets) for name, runner in runners.items()}
+    return Targets(runners=guarded, commands=commands)
 
 
 def abilities() -> Abilities:
     """What an embedded controller of this installation can do of all that a config may ask for."""
     types = startable_types()
     missing = {name: problem for name in types if (problem := why_unavailable(name))}
+    missing |= missing_secrets()
     return Abilities(job_types=frozenset(types), missing=missing)

@@ -50,6 +50,10 @@ class JobStartError(InterlockError):
         self.permanent = permanent
 
 
+class SecretError(JobStartError):
+    """A secret that a config names cannot be had. The message never holds a secret."""
+
+
 class JobStopError(InterlockError):
     """A target cannot stop a job. The message says why, and what to do instead."""
 

@@ -13,7 +13,10 @@ OUTPUT_LIMIT: Final = 64 * 1024
 
 
 class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A job to start, with templates already filled in. `run_id` is ours, made and stored before the start."""
+    """A job to start, with templates already filled in. `run_id` is ours, made and stored before the start.
+
+    What the controller hands out still has its secrets as `decide.templates.SecretText`; what a target gets does not.
+    """
 
     key: RunKey
     attempt: int
