@@ -17,6 +17,7 @@ from interlock.control import (
     records,
     reruns,
     sla_monitor,
+    waking,
 )
 from interlock.control import watchdog as watching
 from interlock.decide import retries
@@ -74,7 +75,7 @@ class TestEveryWriteConsidered:
 
     def test_the_propertys_own_check(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A wake-up that is lost, with an interval that is longer than the test looks on."""
-        monkeypatch.setattr(observing, "_wake_readers", lambda *args: None)
+        monkeypatch.setattr(waking, "wake_readers", lambda *args: None)
         schedule = pipeline()["schedule"] | {"evaluation": {"window": "3h", "interval": "2h"}}
         config = pipeline(validation={"rules": [ROWS]}, schedule=schedule)
         world = staged(config, until="2026-03-05T01:00:00Z", steps=list(self.STEPS[:2]))

@@ -4,7 +4,7 @@ Items are read fresh each time and parsed once per version, so that a config cha
 under way keeps the version it was opened with.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
 
@@ -117,6 +117,32 @@ def opened_with(store: Store, pipeline: str, version: str) -> PipelineConfig:
     if config_version(item["document"]) == version:
         _keep(pipeline, version, config)
     return config
+
+
+_IN_USE_AHEAD: Final = timedelta(days=1)
+
+
+def in_use_writes(store: Store, pipeline: str, version: str, until: datetime) -> list[Write]:
+    """Remember that an attempt is opened with a version, and may wait until then; at most about once a day.
+
+    Who looks for the attempts that wait for a sensor asks the versions first: there are few, however many attempts.
+    """
+    key = control_key(keys.pipeline_pk(pipeline), keys.IN_USE + version)
+    known = parse_instant((store.get(key) or {}).get("until"))
+    if known is not None and known >= until:
+        return []
+    ahead = until + _IN_USE_AHEAD
+    return [Put(key, {"until": format_instant(ahead), "ttl": int(ahead.timestamp())})]
+
+
+def in_use(store: Store, pipeline: str, current: InForce | None) -> dict[str, PipelineConfig]:
+    """By version: the config in force, and those that attempts under way may have been opened with."""
+    configs = {} if current is None else {current.version: current.config}
+    for record in store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.IN_USE):
+        version = record.key.sk[len(keys.IN_USE) :]
+        if version not in configs:
+            configs[version] = opened_with(store, pipeline, version)
+    return configs
 
 
 # A version is the hash of its document, so what it means never changes, in whatever store it lies.

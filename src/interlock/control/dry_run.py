@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from interlock.control import catalog, opening, readiness, records
 from interlock.control.context import Control
-from interlock.decide import calendars, late_data
+from interlock.decide import calendars, late_data, readers
 from interlock.decide import dry_run as decide
 from interlock.decide.drift import find_drift, lacks_baseline
 from interlock.decide.retries import retry_source
@@ -33,14 +33,8 @@ def observe(control: Control, config: PipelineConfig, sensor: Sensor) -> None:
     """A sensor write of a dry-run pipeline."""
     for schedule in config.all_schedules:
         begin(control, config, schedule, sensor)
-    for marker in _markers(control, config.id):
-        if config.find_schedule(marker.schedule) is not None:
-            _look(control, config, marker.key, sensor)
-
-
-def _markers(control: Control, pipeline: str) -> list[DryRun]:
-    found = control.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.DRY_RUN)
-    return [records.convert(one.item, DryRun, one.key) for one in found]
+    for key in records.reached(control.store, config, keys.DRY_RUN, readers.observed(config, sensor)):
+        _look(control, config, key, sensor)
 
 
 def begin(control: Control, config: PipelineConfig, schedule: Schedule, sensor: Sensor) -> None:
@@ -158,10 +152,22 @@ def _watched_by(control: Control, config: PipelineConfig, marker: DryRun, sensor
     about = None if reading is None else concerned(reading, sensor)
     if reading is None or about is None:
         return None
-    if about.latest and marker.key != max(_markers(control, marker.pipeline), key=_recency).key:
+    if about.latest and marker.key != _latest(control, config):
         return None
     chosen = readiness.selected(control.store, config, marker.key, [reading], control.now()).get(reading.key)
     return reading if chosen is not None and chosen.key == sensor.key else None
+
+
+def _latest(control: Control, config: PipelineConfig) -> RunKey | None:
+    """The latest of the runs that are observed; of each schedule only those of its latest day are looked at."""
+    pk, found = keys.pipeline_pk(config.id), list[DryRun]()
+    for schedule in config.all_schedules:
+        prefix = f"{keys.DRY_RUN}{schedule.schedule_id}#"
+        newest = control.store.query(Table.CONTROL, pk, prefix, reverse=True, limit=1)
+        days = [keys.run_of(pk, one.key.sk, keys.DRY_RUN).period.day for one in newest]
+        same_day = [one for day in days for one in control.store.query(Table.CONTROL, pk, f"{prefix}{day}")]
+        found += [records.convert(one.item, DryRun, one.key) for one in same_day]
+    return max(found, key=_recency).key if found else None
 
 
 def _recency(marker: DryRun) -> tuple[date, datetime, str]:

@@ -3,18 +3,17 @@
 The order matters in one place only: a write that is both drift and late data makes one request, for drift.
 """
 
-from collections.abc import Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
 
 from interlock.control import after_run, catalog, dry_run, opening, readiness, records, waking
 from interlock.control.context import Control
-from interlock.decide import calendars, transitions
+from interlock.decide import calendars, readers, transitions
 from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
 from interlock.model import keys
 from interlock.model.config import Schedule
-from interlock.model.keys import RunKey, Table
+from interlock.model.keys import RunKey
 from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.model.sensor import Sensor
 from interlock.model.times import format_instant
@@ -35,9 +34,9 @@ def observe(control: Control, pipeline: str, key: str, at: datetime, written: It
         _begin_overwritten(control, current, sensor, written, at)
         opened = _consider(control, current, sensor)
     # Whatever has become of the config since: an attempt waits by the one it was opened with.
-    _wake_readers(control, pipeline, key, opened)
+    waking.wake_readers(control, pipeline, sensor, current, opened)
     if current is not None and not current.config.dry_run:
-        _reopen_exhausted(control, current, key)
+        _reopen_exhausted(control, current, sensor)
 
 
 def _consider(control: Control, current: catalog.InForce, sensor: Sensor) -> list[RunKey]:
@@ -156,31 +155,14 @@ def _remember_arrival(
     records.settle_commit(control, decide)
 
 
-# ------------------------------------------------------------------------------------------ waking and re-opening
+# ---------------------------------------------------------------------------------------------------- re-opening
 
 
-def _wake_readers(control: Control, pipeline: str, sensor_key: str, opened: Sequence[RunKey]) -> None:
-    """Wake the runs that wait for this sensor; those that it opened just now look for themselves when they start."""
-    for key in records.active_runs(control.store, pipeline):
-        if key in opened:
-            continue
-        run = records.get_run(control.store, key)
-        if run is None or run.status is not RunStatus.PENDING or run.passed_at is not None:
-            continue
-        if readiness.reads(catalog.opened_with(control.store, pipeline, run.config_version), sensor_key):
-            waking.wake(control, key)
-
-
-def _reopen_exhausted(control: Control, current: catalog.InForce, sensor_key: str) -> None:
+def _reopen_exhausted(control: Control, current: catalog.InForce, sensor: Sensor) -> None:
     """Runs whose window closed, and whose rules this write may have made pass."""
-    config = current.config
-    if not readiness.reads(config, sensor_key):
-        return
-    pk = keys.pipeline_pk(config.id)
-    for found in control.store.query(Table.CONTROL, pk, keys.EXHAUSTED):
-        key = keys.run_of(pk, found.key.sk, keys.EXHAUSTED)
-        if config.find_schedule(key.schedule) is not None:
-            _reopen(control, current, key, sensor_key)
+    reach = readers.reach(current.config, sensor)
+    for key in records.reached(control.store, current.config, keys.EXHAUSTED, reach):
+        _reopen(control, current, key, sensor.key)
 
 
 def _reopen(control: Control, current: catalog.InForce, key: RunKey, sensor_key: str) -> None:

@@ -122,9 +122,11 @@ def opening_writes(
         configVersion=run.config_version,
         requestedBy=run.requested_by or None,
     )
+    until = run.lease_until or run.opened_at
     return [
         records.put_run(run, before),
         records.put_active(run),
+        *catalog.in_use_writes(control.store, run.pipeline, run.config_version, until),
         *sla_writes(control, config, run, first_arrival),
         Delete(records.run_record(run.key, keys.EXHAUSTED)),
         records.put_event(event),

@@ -15,6 +15,7 @@ import msgspec
 
 from interlock.control.context import Control
 from interlock.decide import sla
+from interlock.decide.readers import Reach
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import StoreError
@@ -25,7 +26,7 @@ from interlock.model.periods import Granularity, Period, period_of
 from interlock.model.run import Active, JobRecord, RerunRecord, Run, SlaState
 from interlock.model.sensor import Sensor
 from interlock.model.times import epoch_millis, format_instant, parse_instant
-from interlock.ports.store import Condition, Delete, Item, Key, Matches, Missing, Put, Store, Write
+from interlock.ports.store import Condition, Delete, Item, Key, Matches, Missing, Put, Record, Store, Write
 
 T = TypeVar("T")
 
@@ -96,6 +97,17 @@ def active_runs(store: Store, pipeline: str) -> list[RunKey]:
     """The slots of a pipeline that have an attempt under way."""
     pk = keys.pipeline_pk(pipeline)
     return [keys.run_of(pk, found.key.sk, keys.ACTIVE) for found in store.query(Table.CONTROL, pk, keys.ACTIVE)]
+
+
+def reached(store: Store, config: PipelineConfig, kind: str, reach: Reach | None) -> list[RunKey]:
+    """The slots with a record of this kind that a write reaches, in the schedules of a config."""
+    if reach is None:
+        return []
+    pk, found = keys.pipeline_pk(config.id), list[Record]()
+    for schedule in config.all_schedules:
+        found += store.query(Table.CONTROL, pk, f"{kind}{schedule.schedule_id}#{reach.dates}")
+    slots = (keys.run_of(pk, one.key.sk, kind) for one in found)
+    return [slot for slot in slots if reach.covers(slot.period)]
 
 
 def latest_run(store: Store, pipeline: str, schedule: str) -> Run | None:

@@ -24,6 +24,7 @@ _MAX_EXECUTION_NAME: Final = 80
 PIPELINE: Final = "PIPELINE#"
 CONFIG: Final = "CONFIG"
 CONFIG_VERSION: Final = "CONFIGV#"
+IN_USE: Final = "INUSE#"
 SENSOR: Final = "SENSOR#"
 RUN: Final = "TRIGGER#"
 ACTIVE: Final = "ACTIVE#"

@@ -1,0 +1,243 @@
+"""Who is woken, re-opened or observed for a sensor write: who could read it. The work grows with the writes alone."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any, Final
+
+import pytest
+
+from interlock.control import catalog, records, router, waking, writing
+from interlock.control.context import Control
+from interlock.model import keys
+from interlock.model.keys import RunKey, Table
+from interlock.model.run import RunStatus
+from interlock.ports.store import Change, Conflict, Item, Key, Record, Store, Write
+from interlock.simulation.scenario import inline_scenario
+from interlock.simulation.world import World
+
+DAY: Final = date(2026, 3, 2)
+TRIGGER: Final = {"key": "ready", "check": "exists"}
+ROWS: Final = {"key": "rows", "check": "exists"}
+
+
+def orders(*rules: dict[str, Any], **parts: Any) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "pipeline": {"id": "orders"},
+        "schedule": {"trigger": TRIGGER, "evaluation": {"window": "12h"}},
+        "validation": {"rules": list(rules) or [ROWS]},
+        "job": {"type": "external"},
+    }
+    return document | parts
+
+
+def world_of(config: dict[str, Any], periods: Sequence[str]) -> World:
+    """A pipeline with a waiting run of each period."""
+    start = "2026-03-02T08:00:00Z"
+    world = World(inline_scenario(start=start, until=start, pipelines=[config]))
+    world.play()
+    for period in periods:
+        write(world, f"ready#{period}")
+    return world
+
+
+def write(world: World, key: str, **data: Any) -> None:
+    writing.write_sensor(world.engine.control, "orders", key, data or {"n": 1})
+    world._settle(world.clock.now())
+
+
+def days(count: int) -> list[str]:
+    return [str(DAY - timedelta(days=back)) for back in range(count)]
+
+
+def woken(world: World, kind: str = keys.ACTIVE) -> dict[str, int]:
+    """How often each waiting run was woken."""
+    found = world.engine.store.query(Table.CONTROL, keys.pipeline_pk("orders"), kind)
+    return {keys.run_of(one.key.pk, one.key.sk, kind).date: one.item["wakeSeq"] for one in found}
+
+
+PERIODS: Final = ["2026-03-01", "2026-03-01T10", "2026-03-01T1015", "2026-03-01T11", "2026-03-02", "2026-03-02T10"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "key", "data", "expected"),
+    [
+        ({}, "rows#2026-03-01", {}, ["2026-03-01"]),
+        ({}, "rows#20260301", {}, ["2026-03-01"]),
+        ({}, "rows#2026-03-01T10", {}, ["2026-03-01T10"]),
+        ({}, "rows#2026-03-05", {}, []),
+        ({}, "rows", {"date": "2026-03-01"}, ["2026-03-01", "2026-03-01T10", "2026-03-01T1015", "2026-03-01T11"]),
+        ({}, "rows", {"date": "2026-03-01", "hour": 10}, ["2026-03-01", "2026-03-01T10", "2026-03-01T1015"]),
+        ({}, "rows", {"date": "2026-03-05"}, []),
+        ({}, "rows", {"date": "soon"}, []),
+        ({}, "rows", {}, PERIODS),
+        ({}, "other", {}, []),
+        ({}, "rows-count", {}, []),
+        ({"period": "any"}, "rows", {"date": "2026-03-05"}, PERIODS),
+        ({"period": "any"}, "rows", {"date": "soon"}, PERIODS),
+        ({"period": "any"}, "rows#2026-03-01", {}, ["2026-03-01"]),
+    ],
+)
+def test_a_write_wakes_the_runs_whose_rules_could_read_it(
+    rule: dict[str, Any], key: str, data: dict[str, Any], expected: list[str]
+) -> None:
+    gate = {"key": "gate", "check": "exists"}
+    world = world_of(orders(ROWS | rule, gate), PERIODS)
+    assert woken(world) == dict.fromkeys(PERIODS, 0)
+
+    write(world, key, **data)
+
+    assert [period for period, count in woken(world).items() if count] == expected
+
+
+# ------------------------------------------------------------------------------------------------- work is counted
+
+
+class CountingStore:
+    """The Store port; counts the items that are read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.read = 0
+
+    def get(self, key: Key) -> Item | None:
+        self.read += 1
+        return self._store.get(key)
+
+    def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
+        self.read += len(keys)
+        return self._store.get_many(keys)
+
+    def query(
+        self,
+        table: Table,
+        pk: str,
+        prefix: str = "",
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> list[Record]:
+        found = self._store.query(table, pk, prefix, after=after, limit=limit, reverse=reverse)
+        self.read += 1 + len(found)
+        return found
+
+    def commit(self, writes: Sequence[Write]) -> Conflict | None:
+        return self._store.commit(writes)
+
+    def pipelines(self) -> list[str]:
+        return self._store.pipelines()
+
+    def events_by_type(self, type_: str, *, since: int, until: int, limit: int) -> list[Record]:
+        return self._store.events_by_type(type_, since=since, until=until, limit=limit)
+
+
+def counting(world: World) -> tuple[Control, CountingStore]:
+    store = CountingStore(world.engine.store)
+    return replace(world.engine.control, store=store), store
+
+
+def routed(world: World, keys_: Iterator[str]) -> tuple[int, int]:
+    """Write each of these sensors and route its change: how many items were read, how many changes followed."""
+    control, store = counting(world)
+    before = world.database.head()
+    for key in keys_:
+        writing.write_sensor(world.engine.control, "orders", key, {"n": 1})
+        where = records.control_key(keys.pipeline_pk("orders"), keys.sensor_sk(key))
+        item = world.engine.store.get(where)
+        router.handle(control, [Change(1, where.table, where.pk, where.sk, 1_772_438_400_000, item)])
+    return store.read, world.database.head() - before
+
+
+def held(world: World) -> None:
+    """Let every window close."""
+    world.clock.move_to(world.clock.now() + timedelta(hours=12))
+    world._settle(world.clock.now())
+    assert not woken(world)
+
+
+def nothing(world: World) -> None:
+    pass
+
+
+WAITING: Final = orders(ROWS, {"key": "gate", "check": "exists"})
+
+
+@pytest.mark.parametrize(
+    ("config", "then"),
+    [(WAITING, nothing), (WAITING, held), (WAITING | {"dryRun": True}, nothing)],
+    ids=["waiting", "held", "dry run"],
+)
+def test_the_work_for_a_write_does_not_grow_with_the_number_of_periods(
+    config: dict[str, Any], then: Callable[[World], None]
+) -> None:
+    per_write = []
+    for count in (10, 40):
+        world = world_of(config, days(count))
+        then(world)
+        read, changes = routed(world, (f"rows#{day}" for day in days(count)))
+        per_write.append((read / count, changes / count))
+
+    assert per_write[0] == per_write[1]
+
+
+def test_a_back_fill_wakes_each_of_its_runs_once() -> None:
+    world = world_of(WAITING, days(40))
+    for day in days(40):
+        write(world, f"rows#{day}")
+    assert woken(world) == dict.fromkeys(days(40), 1)
+
+
+def test_a_write_that_no_waiting_attempt_reads_costs_the_same_however_many_wait() -> None:
+    reads = []
+    for count in (10, 40):
+        world = world_of(WAITING, days(count))
+        reads.append(routed(world, iter(["output"]))[0])
+    assert reads[0] == reads[1]
+
+
+# ---------------------------------------------------------------------------------------- whatever is in force now
+
+
+def test_attempts_of_an_older_config_are_woken_by_the_rules_they_were_opened_with() -> None:
+    any_period = orders(ROWS | {"period": "any"}, {"key": "gate", "check": "exists"})
+    world = world_of(any_period, ["2026-03-01"])
+    apply(world, orders({"key": "gate", "check": "exists"}))
+    write(world, "ready#2026-03-02")
+
+    write(world, "rows", date="2026-03-05")
+
+    assert woken(world) == {"2026-03-01": 1, "2026-03-02": 0}
+
+
+def test_attempts_of_a_schedule_that_is_gone_are_woken() -> None:
+    two = orders(schedules=[{"id": "morning", "trigger": TRIGGER}, {"id": "evening", "cron": "0 18 * * *"}])
+    del two["schedule"]
+    world = world_of(two, ["2026-03-01"])
+    apply(world, orders(schedule={"cron": "0 8 * * *"}))
+
+    write(world, "rows#2026-03-01")
+
+    run = records.get_run(world.engine.store, RunKey("orders", "morning", "2026-03-01"))
+    assert run is not None
+    assert run.status is RunStatus.RUNNING
+
+
+def apply(world: World, config: dict[str, Any]) -> None:
+    scenario = inline_scenario(start="2026-03-02T08:00:00Z", until="+1h", pipelines=[config])
+    catalog.apply_config(world.engine.control, scenario.pipelines[0].config, scenario.pipelines[0].document)
+    world._settle(world.clock.now())
+
+
+def test_the_list_of_versions_in_use_does_not_grow_with_the_runs_nor_with_time() -> None:
+    world = world_of(WAITING, days(40))
+    prefix = keys.IN_USE
+    found = world.engine.store.query(Table.CONTROL, keys.pipeline_pk("orders"), prefix)
+    assert len(found) == 1
+    world.clock.move_to(world.clock.now() + timedelta(days=3))
+    assert world.engine.store.query(Table.CONTROL, keys.pipeline_pk("orders"), prefix) == []
+
+
+def test_nobody_is_woken_without_an_attempt() -> None:
+    world = world_of(WAITING, [])
+    assert not waking.wake(world.engine.control, RunKey("orders", "stream", "2026-03-01"))

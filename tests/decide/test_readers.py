@@ -1,0 +1,85 @@
+"""Which runs could read a write: exactly those for which the rules may come out otherwise."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interlock.config.stored import read_stored
+from interlock.decide.readers import Reach, observed, reach
+from interlock.decide.rules import evaluate
+from interlock.decide.sensors import candidate_keys, run_scope
+from interlock.model.config import PipelineConfig
+from interlock.model.periods import Period, parse_period
+from interlock.model.sensor import Sensor
+from interlock.model.times import zone
+
+NOW = datetime(2026, 3, 3, 12, tzinfo=UTC)
+PERIODS = [
+    parse_period(one) for one in ("2026-03-01", "2026-03-01T10", "2026-03-01T1015", "2026-03-02", "2026-03-02T10")
+]
+KEYS = ["rows", "rows#2026-03-01", "rows#20260301", "rows#2026-03-01T10", "rows#2026-03-02", "rows-count", "rows#x"]
+DATA: list[dict[str, Any]] = [
+    {},
+    {"date": "2026-03-01"},
+    {"date": "2026-03-01", "hour": 10},
+    {"date": "2026-03-02"},
+    {"date": "soon"},
+]
+
+
+def config_of(rules: list[dict[str, Any]]) -> PipelineConfig:
+    document = {
+        "pipeline": {"id": "orders"},
+        "validation": {"rules": rules},
+        "job": {"type": "external"},
+        "schedule": {"trigger": {"key": "ready", "check": "exists"}},
+    }
+    config = read_stored(document, {})
+    assert isinstance(config, PipelineConfig)
+    return config
+
+
+def passes(config: PipelineConfig, period: Period, sensors: dict[str, Sensor]) -> bool:
+    seen = {key: sensors[key] for key in candidate_keys(["rows", "rows#2026-03-01"], period) if key in sensors}
+    scope = run_scope(period, zone("UTC"))
+    return evaluate(config.validation.rules, config.validation.trigger, seen, scope, NOW).passed
+
+
+@given(
+    st.sampled_from(KEYS),
+    st.sampled_from(DATA),
+    st.lists(
+        st.fixed_dictionaries(
+            {"key": st.sampled_from(["rows", "rows#2026-03-01", "gate"]), "check": st.just("exists")},
+            optional={"period": st.just("any")},
+        ),
+        min_size=1,
+        max_size=2,
+    ),
+    st.sampled_from(PERIODS),
+)
+def test_no_run_is_left_out_that_a_write_makes_pass(
+    key: str, data: dict[str, Any], rules: list[dict[str, Any]], period: Period
+) -> None:
+    config, sensor = config_of(rules), Sensor(key, data, NOW)
+    if passes(config, period, {key: sensor}) and not passes(config, period, {}):
+        found = reach(config, sensor)
+        assert found is not None
+        assert found.covers(period)
+        assert str(period).startswith(found.dates)
+        assert observed(config, sensor).covers(period)
+
+
+def test_a_reach_covers_one_period_those_that_overlap_it_or_all() -> None:
+    day, hour = PERIODS[0], PERIODS[1]
+    assert [one for one in PERIODS if Reach(day, exact=True).covers(one)] == [day]
+    assert [one for one in PERIODS if Reach(hour).covers(one)] == PERIODS[:3]
+    assert all(Reach().covers(one) for one in PERIODS)
+
+
+def test_a_sensor_that_nothing_reads_reaches_nobody() -> None:
+    config = config_of([{"key": "rows", "check": "exists"}])
+    assert reach(config, Sensor("other", {}, NOW)) is None
+    assert reach(config, Sensor("rows", {"date": "soon"}, NOW)) is None
