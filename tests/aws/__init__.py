@@ -1,0 +1,1 @@
+"""The AWS runtime on moto, in one process."""
