@@ -110,7 +110,7 @@ def test_what_can_not_be_started_or_run_yet_is_warned_of(capsys: pytest.CaptureF
     glue = "jobs of type glue cannot be started by this installation yet: it starts command, external, http"
     assert f"pipelines/gold-revenue.yaml:18 job.type: warning: {glue}" in warnings
     # Where the type stands in an archetype, the archetype's line is named.
-    assert f"archetypes/hourly-etl.yaml:6 job.type: warning: {glue}" in warnings
+    assert f"archetypes/hourly-etl.yaml:7 job.type: warning: {glue}" in warnings
     probes = "probes are not run by this installation yet: somebody else has to write bucket"
     assert f"pipelines/earthquake-gold.json:8 probes: warning: {probes}" in warnings
     assert summary == f"8 pipelines, 0 errors, {len(warnings)} warnings"

@@ -13,7 +13,7 @@ SECRET = """
 pipeline: {id: api}
 validation: {rules: [{key: a, check: exists}]}
 sla: {deadline: "10:00", expectedDuration: 30m}
-job: {type: http, config: {url: "https://example.com/", token: first}}
+job: {type: http, config: {url: "https://example.com/", auth: {type: bearer, token: first}}}
 """
 
 

@@ -55,7 +55,7 @@ def job(**changes: object) -> dict[str, Any]:
             "job.retryDelay: 30 is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H; write 30s for seconds",
         ),
         (minimal(job={"type": 5}), None),
-        (minimal(job={}), "job.type: is missing"),
+        (minimal(job={}), "job.type: is missing: write type: command, or one of http, external, airflow, glue, ..."),
         (minimal(job="glue"), 'job: "glue" is text, not a mapping'),
         (minimal(pipeline={"id": "p", "owner": 5}), "pipeline.owner: 5 is a number, not text; quote it"),
         (minimal(pipeline={"id": "p\n"}), None),
@@ -117,8 +117,8 @@ def test_all_problems_are_found_at_once() -> None:
     }
     assert findings(document) == [
         "pipelin: unknown key; did you mean pipeline?",
-        "pipeline: is missing",
-        "validation.rules[0].key: is missing",
+        "pipeline: is missing: write pipeline: {id: gold-revenue}",
+        "validation.rules[0].key: is missing: write key: orders, the sensor it reads",
         'validation.rules[0].check: "equalz" is not one of'
         " exists, equals, ne, in, gt, gte, lt, lte, age_lt, age_gt; did you mean equals?",
         'validation.trigger: "SOME" is not one of ALL, ANY',

@@ -343,3 +343,171 @@ def test_no_bytes_raise(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "p.yaml"
     path.write_bytes(data)
     assert load_paths([path]).errors
+
+
+# ------------------------------------------------------------------------- an error in one part hides none in another
+
+
+def test_an_unknown_key_hides_nothing_else(load: Load) -> None:
+    text = """\
+pipeline: {id: orders}
+schedule:
+  cron: "61 8 * * *"
+  timezone: Europe/Berln
+  trigger: {key: _landed, check: eq, field: status, value: ready}
+sla: {deadline: "25:00", maxDuration: 30h}
+validation: {rules: [{key: rows, check: gte, field: count, value: many}, {key: rows}]}
+job: {type: http, config: {uri: "http://a", timeout: 60}, maxRetries: 11}
+retrys: 3
+after: [{pipeline: nobody}]
+"""
+    assert [problem.removeprefix("pipelines/orders.yaml:") for problem in lines(load(orders=text))] == [
+        "3 schedule.cron: cron '61 8 * * *': '61' is not a valid minute: write five fields (minute hour day-of-month"
+        " month day-of-week), for example '0 8 * * 1-5'",
+        "4 schedule.timezone: 'Europe/Berln' is not an IANA time zone: write for example Europe/Berlin;"
+        " did you mean Europe/Berlin?",
+        '5 schedule.trigger.check: "eq" is not one of exists, equals, ne, in, gt, gte, lt, lte, age_lt, age_gt;'
+        " did you mean equals?",
+        "5 schedule.trigger.key: sensor key '_landed' is reserved: keys starting with '_' or 'upstream:'"
+        " are the controller's own",
+        '6 sla.deadline: "25:00" is not of the form HH:MM, or :MM for hourly periods',
+        "6 sla.maxDuration: 1d6h is not more than 0s and at most 24h",
+        "7 validation.rules[1].check: is missing: write check: exists, or one of equals, ne, in, gt, gte, lt, lte,"
+        " age_lt, age_gt",
+        '7 validation.rules[0].value: "many" is not a number, which gte needs',
+        "8 job.maxRetries: 11 is not in 0..10",
+        "8 job.config.uri: unknown key; did you mean url?",
+        "8 job.config.url: is missing: jobs of type http need url",
+        "8 job.config.timeout: 60 is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H; write 60s for seconds",
+        "9 retrys: unknown key",
+        '10 after[0].pipeline: there is no pipeline "nobody" among these files',
+    ]
+
+
+def test_nothing_is_concluded_from_a_part_that_is_wrong_itself(load: Load) -> None:
+    """No trigger, no job type, no check: all of them are there, misspelled."""
+    text = """\
+pipeline: {id: orders}
+schedule: {triger: {key: landed, check: exists}}
+sla: {maxDuration: 4h}
+dryRun: true
+validation: {rules: [{key: rows, check: eq, field: count, value: 5}, {key: "upstream:raw", check: exists}]}
+job: {type: shell, config: {command: [etl]}}
+after: [{pipelin: raw}]
+"""
+    assert [line.split(" ", 1)[1].split(":")[0] for line in lines(load(orders=text))] == [
+        "schedule.triger",
+        "validation.rules[0].check",
+        "job.type",
+        "after[0].pipelin",
+        "after[0].pipeline",
+    ]
+
+
+def test_without_its_archetype_a_file_is_judged_by_what_it_has(load: Load) -> None:
+    text = 'pipeline: {id: a}\narchetype: hourly\nschedule: {cron: "61 * * * *"}\nsla: {maxDuration: 4h, dedline: x}\n'
+    assert [line.split(" ", 1)[1].split(":")[0] for line in lines(load(a=text, archetypes__daily="{}"))] == [
+        "archetype",
+        "schedule.cron",
+        "sla.dedline",
+    ]
+
+
+# ----------------------------------------------------------------------------------- what other tools call things
+
+
+@pytest.mark.parametrize(
+    ("line", "instead"),
+    [
+        ('trigger: {type: cron, expression: "0 6 * * *"}', 'unknown key; write schedule: {cron: "0 6 * * *"}'),
+        ('cron: "0 6 * * *"', 'unknown key; write schedule: {cron: "0 6 * * *"}'),
+        ('schedule_interval: "@daily"', 'unknown key; write schedule: {cron: "0 0 * * *"}'),
+        ("name: gold", 'unknown key; write pipeline: {id: "gold"}'),
+        ("depends_on: [silver]", "unknown key; write after: [{pipeline: silver}]"),
+        ("retries: 3", "unknown key; write job: {maxRetries: 3}"),
+        ("exclude: {weekends: true}", "unknown key; write schedule: {exclude: ...}, or exclusions: ..."),
+    ],
+)
+def test_the_line_to_write_instead_is_shown(load: Load, line: str, instead: str) -> None:
+    (problem,) = lines(load(p=valid("p", line)))
+    assert problem.endswith(f": {instead}")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('{cron: "0 8 * * *"}', '"@daily"', 'schedule: write schedule: {cron: "0 0 * * *"}'),
+        ('"0 8 * * *"', '"@daily"', "schedule.cron: cron '@daily' is not read here: write '0 0 * * *'"),
+        (
+            '{cron: "0 8 * * *"}',
+            '{trigger: {type: cron, expression: "0 6 * * *"}}',
+            'schedule.trigger.expression: unknown key; write schedule: {cron: "0 6 * * *"}',
+        ),
+        ("check: exists", 'check: "=="', "did you mean equals?"),
+        ("check: exists", 'check: ">="', "did you mean gte?"),
+        ("type: external", "type: shell", "did you mean command?"),
+        ("type: external", "type: sfn", "did you mean step-function?"),
+        ("type: external", "type: external, command: x", 'job.command: unknown key; write config: {command: "x"}'),
+    ],
+)
+def test_what_is_meant_is_named(load: Load, old: str, new: str, words: str) -> None:
+    assert any(words in line for line in lines(load(p=valid("p").replace(old, new))))
+
+
+@pytest.mark.parametrize("text", ["a:\n\tb: 1\n", "a:\n  b: 1\n\tc: 2\n", "a:\n  - b\n\t- c\n"])
+def test_tabs_are_called_tabs(load: Load, text: str) -> None:
+    (line,) = lines(load(p=text))
+    assert line.endswith("not YAML: this line is indented with a tab: YAML wants spaces")
+
+
+# ----------------------------------------------------------------------------------------------- `after` alone
+
+
+def test_after_alone_has_the_rules_that_its_upstreams_have_run(load: Load) -> None:
+    gold = "pipeline: {id: gold}\nafter: [{pipeline: silver}, {pipeline: bronze}]\njob: {type: external}\n"
+    sla = "sla: {deadline: 10:00, expectedDuration: 1h}\n"
+    result = load(gold=gold + sla, silver=valid("silver"), bronze=valid("bronze"))
+    assert lines(result) == []
+    config = next(one for one in result.configs if one.config.id == "gold")
+    assert [(rule.key, rule.check) for rule in config.config.validation.rules] == [
+        ("upstream:silver", "exists"),
+        ("upstream:bronze", "exists"),
+    ]
+    assert read_stored(config.document, {}) == config.config
+    without = {key: value for key, value in config.document.items() if key != "validation"}
+    assert read_stored(without, {}) == config.config
+
+
+HOURLY = valid("hours").replace("0 8 * * *", "0 * * * *")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            valid("gold", "after: [{pipeline: hours}]"),
+            "warning: the runs of hours are hourly, these are daily: it can never open a run; write require: all-hours",
+        ),
+        (
+            valid("gold", "after: [{pipeline: hours}]").replace("key: k", "key: upstream:hours"),
+            "the runs of hours are hourly, these are daily: a rule waits for it and can never pass;"
+            " write require: all-hours",
+        ),
+        (
+            valid("gold", "after: [{pipeline: days}, {pipeline: hours}]").replace('{cron: "0 8 * * *"}', "{}"),
+            "the runs of hours are hourly, these are daily: it can never open a run; write require: all-hours",
+        ),
+        (
+            valid("gold", "after: [{pipeline: days}]").replace("0 8", "0 *").replace("key: k", "key: upstream:days"),
+            "the runs of days are daily, these are hourly: a rule waits for it and can never pass;"
+            " their periods are never the same",
+        ),
+        (valid("gold", "after: [{pipeline: hours, require: all-hours}]"), None),
+        (valid("gold", "after: [{pipeline: days}, {pipeline: hours, require: all-hours}]"), None),
+        (valid("gold", "after: [{pipeline: days}]").replace("key: k", "key: upstream:days"), None),
+    ],
+)
+def test_upstreams_whose_periods_never_fit(load: Load, text: str, expected: str | None) -> None:
+    result = load(gold=text, hours=HOURLY, days=valid("days"))
+    found = [line.partition("require: ")[2] for line in lines(result) if "require:" in line]
+    assert found == ([expected] if expected else [])

@@ -13,6 +13,10 @@ from interlock.model.config import Calendar, JobType, PipelineConfig, ProbeType
 
 RULE = {"key": "k", "check": "exists"}
 TRIGGER = {"key": "landed", "check": "exists"}
+AGES = [
+    {"key": "k", "field": "f", "check": "age_lt", "value": "1h"},
+    {"key": "k", "field": "f", "check": "age_gt", "value": "2h"},
+]
 
 
 def pipeline(**changes: object) -> dict[str, Any]:
@@ -30,7 +34,7 @@ def pipeline(**changes: object) -> dict[str, Any]:
 def found(document: Mapping[str, object], abilities: Abilities | None = None) -> tuple[list[str], list[str]]:
     config = decode(document, PipelineConfig)
     assert isinstance(config, PipelineConfig), config
-    findings = find_errors(config, ["us-federal", "month-end"]) or tuple(find_warnings(config, abilities))
+    findings = find_errors(config, ["us-federal", "month-end"]) or tuple(find_warnings(config, abilities, document))
     lines = [(one.severity, f"{format_path(one.path)}: {one.message}") for one in findings]
     return (
         [line for severity, line in lines if severity is Severity.ERROR],
@@ -40,6 +44,10 @@ def found(document: Mapping[str, object], abilities: Abilities | None = None) ->
 
 def rule(**changes: object) -> dict[str, Any]:
     return pipeline(validation={"rules": [{"key": "k", "field": "f", **changes}]})
+
+
+def upstream_rule(**changes: object) -> dict[str, Any]:
+    return pipeline(after=[{"pipeline": "q"}], validation={"rules": [{"key": "upstream:q", **changes}]})
 
 
 def job(type_: str, *, retry: str = "0s", **config: object) -> dict[str, Any]:
@@ -183,26 +191,80 @@ def test_the_base_of_these_tests_is_clean() -> None:
         ),
         (pipeline(job={"type": "external", "pollInterval": "999ms"}), "job.pollInterval", "shorter than 1s"),
         (job("command"), "job.config.command", "jobs of type command need command"),
-        (job("command", command=[]), "job.config.command", "is missing"),
-        (job("command", command=["run", 5]), "job.config.command", "quote numbers"),
+        (job("command", command=[]), "job.config.command", "names no program"),
+        (job("command", command=["", "x"]), "job.config.command[0]", "names no program"),
+        (job("command", command=["run", 5]), "job.config.command[1]", "5 is a number, not text; quote it"),
         (job("command", command="echo 'x"), "job.config.command", "cannot be split into words"),
         (job("command", command="# x"), "job.config.command", None),
         (job("command", command=" "), "job.config.command", "names no program"),
-        (job("command", command={"a": 1}), "job.config.command", "neither a list of texts"),
+        (job("command", command={"a": 1}), "job.config.command", "is a mapping, not a list or text"),
         (job("command", command=["x"], timeout="long"), "job.config.timeout", "'long' is not a duration"),
         (job("http"), "job.config.url", "jobs of type http need url"),
         (job("http", url="ftp://x"), "job.config.url", "not an http(s) address"),
-        (job("http", url=5), "job.config.url", "5 is not text"),
+        (job("http", url=5), "job.config.url", "5 is a number, not text; quote it"),
+        (job("http", url=""), "job.config.url", "must not be empty"),
+        (job("http", url="http://a", timeout=60), "job.config.timeout", "write 60s for seconds"),
+        (job("http", url="http://a", timeout="60"), "job.config.timeout", "write 60s for seconds"),
+        (job("http", url="http://a", timeout="0s"), "job.config.timeout", "longer than nothing"),
+        (job("http", url="http://a", method="FETCH"), "job.config.method", "is not one of POST, PUT"),
+        (job("http", url="http://a", expect=[200, 999]), "job.config.expect[1]", "999 is not in 100..599"),
+        (job("http", url="http://a", callback="soon"), "job.config.callback", "is text, not true or false"),
+        (job("http", url="http://a", heders={}), "job.config.heders", "did you mean headers?"),
+        (job("http", url="http://a", auth={"token": "x"}), "job.config.auth.type", "is missing: write b"),
+        (job("http", url="http://a", auth={"type": "digest"}), "job.config.auth.type", "is not one of b"),
+        (job("http", url="http://a", auth={"type": "basic"}), "job.config.auth.username", "is missing"),
+        (
+            job("http", url="http://a", callback=True, poll={"url": "http://a", "path": "s", "done": "ok"}),
+            "job.config.poll",
+            "reported, or asked for, not both",
+        ),
+        (
+            job("http", url="http://a", poll={"url": "http://a/${JOB_ID}", "path": "s", "done": "ok"}),
+            "job.config.poll.url",
+            "needs jobIdPath",
+        ),
+        (job("http", url="http://a/${JOB_ID}"), "job.config.url", "${JOB_ID} is known in poll.url"),
         (job("airflow", url="https://a"), "job.config.dagId", "is missing"),
         (job("glue"), "job.config.jobName", "is missing"),
-        (job("emr"), "job.config.clusterId", "is missing"),
-        (job("emr-serverless"), "job.config.applicationId", "is missing"),
+        (job("glue", jobName="x", numberOfWorkers=0), "job.config.numberOfWorkers", "0 is not 1 or more"),
+        (job("glue", jobName="x", roleArn="etl"), "job.config.roleArn", "is not an ARN"),
+        (job("glue", jobName="x", endpointUrl="vpce-1"), "job.config.endpointUrl", "not an http(s) address"),
+        (job("emr", arguments=["x"]), "job.config.clusterId", "jobs of type emr need clusterId"),
+        (job("emr", clusterId="j-1", arguments=[]), "job.config.arguments", "must not be empty"),
+        (
+            job("emr", clusterId="j-1", arguments=["x"], actionOnFailure="continue"),
+            "job.config.actionOnFailure",
+            "did you mean CONTINUE?",
+        ),
+        (
+            job("emr-serverless", applicationId="a", executionRoleArn="arn:aws:iam::1:role/x"),
+            "job.config.jobDriver",
+            "is missing",
+        ),
         (job("step-function"), "job.config.stateMachineArn", "is missing"),
-        (job("databricks", host="h"), "job.config.jobId", "(or submit)"),
-        (job("databricks", jobId=1), "job.config.host", "(or url)"),
+        (job("databricks", host="h"), "job.config.jobId", "need jobId, jobName or submit"),
+        (job("databricks", jobId=1), "job.config.host", "is missing"),
+        (job("databricks", host="h", jobId=1, jobName="x"), "job.config.jobName", "stands beside jobId"),
+        (job("databricks", host="h", jobId=1, auth={"clientId": "x"}), "job.config.auth", "needs clientId and"),
+        (job("databricks", host="h", jobId=1, auth={}), "job.config.auth", "is {token}, or {clientId, clientSecret}"),
+        (job("airflow", url="https://a", dagId="d", apiVersion="v3"), "job.config.apiVersion", "not one of auto, v1"),
+        (job("lambda", functionName="f", mode="later"), "job.config.mode", "is not one of async, sync"),
         (job("lambda"), "job.config.functionName", "is missing"),
-        (job("external", a=[{"b": "${DAET}"}]), "job.config.a[0].b", "${DAET} is not known"),
-        (job("external", a="${DATE"), "job.config.a", "a template is not closed"),
+        (job("external", a=1), "job.config.a", "unknown key: jobs of type external take none"),
+        (
+            job("lambda", functionName="f", payload=[{"b": "${DAET}"}]),
+            "job.config.payload[0].b",
+            "${DAET} is not known",
+        ),
+        (job("lambda", functionName="f", payload="${DATE"), "job.config.payload", "a template is not closed"),
+        (upstream_rule(check="gte", field="rows", value=1), "validation.rules[0].field", "it has status, date"),
+        (rule(check="age_lt", value="0s"), "validation.rules[0].value", "0s can never be met"),
+        (
+            pipeline(validation={"rules": AGES}),
+            "validation.rules[0].value",
+            "can never be met: another rule wants it older than 2h",
+        ),
+        (pipeline(postRun={"rules": AGES}), "postRun.rules[0].value", "another rule wants it older than 2h"),
     ],
 )
 def test_errors(document: dict[str, Any], path: str, words: str | None) -> None:
@@ -222,7 +284,6 @@ def test_errors(document: dict[str, Any], path: str, words: str | None) -> None:
         schedule(exclude={"holidays": "US-CA"}),
         schedule(exclude={"holidays": "NO", "calendar": "us-federal"}),
         schedule(include={"calendar": "month-end"}),
-        schedule(evaluation={"window": "0s"}),
         schedule(evaluation={"window": "1m"}),
         pipeline(schedule={"cron": "0 * * * *"}, sla={"deadline": ":30", "expectedDuration": "5m"}),
         pipeline(schedule={"trigger": {**TRIGGER, "deadline": ":30"}, "granularity": "hour"}),
@@ -242,11 +303,16 @@ def test_errors(document: dict[str, Any], path: str, words: str | None) -> None:
         rule(check="age_lt", value="PT2H"),
         job("command", command="python etl.py --day '${DATE}'", timeout="30m"),
         job("command", command=["python", "etl.py"], env={"A": "b"}),
-        job("http", url="HTTPS://x", timeout=30, whatever=1),
+        job("http", url="HTTPS://x", timeout="30s", method="put", expect=["${INTERLOCK_CODE}"]),
+        job("http", url="http://a", jobIdPath="id", poll={"url": "http://a/${JOB_ID}", "path": "s", "done": "ok"}),
+        job("glue", jobName="${INTERLOCK_JOB}", numberOfWorkers="${INTERLOCK_WORKERS}", falseSuccessCheck=False),
         job("http", url="${INTERLOCK_JOBS}/run"),
         job("airflow", url="https://a", dagId="d"),
-        job("databricks", url="https://a", submit={"tasks": []}),
-        job("external", text="$${DATE} ${RUN_ID} ${INTERLOCK_X}"),
+        job("databricks", host="https://a", submit={"tasks": []}, auth={"clientId": "a", "clientSecret": "b"}),
+        job("step-function", stateMachineArn="${INTERLOCK_ARN}", input={"text": "$${DATE} ${RUN_ID} ${INTERLOCK_X}"}),
+        job("command", command=["sh", "-c", "echo $INTERLOCK_DATE | tee f"]),
+        pipeline(validation={"trigger": "ANY", "rules": AGES}),
+        upstream_rule(check="age_lt", field="completedAt", value="2h"),
         pipeline(job={"type": "external", "jobPollWindowSeconds": 0, "retryDelay": "1h", "pollInterval": "1s"}),
         pipeline(postRun={"rules": []}),
     ],
@@ -331,6 +397,41 @@ UNNOTICED = "nothing notices if this never starts: it has no cron, no SLA, no tr
             pipeline(schedule={"trigger": TRIGGER, "granularity": "hour"}, sla={"readyBy": "09:00"}),
             ["sla.readyBy: 09:00 is one time a day, and the runs are hourly: write :00 for each hour's own time"],
         ),
+        (
+            schedule(cron="0 8 * * *", evaluation={"window": "0s"}),
+            [
+                "schedule.evaluation.window: 0s: the rules are evaluated once, when the run opens,"
+                " and nothing is waited for"
+            ],
+        ),
+        (
+            schedule(cron="0 8 * * *", evaluation={"window": "10m", "interval": "15m"}),
+            ["schedule.evaluation.interval: 15m is longer than the window (10m): it has no effect"],
+        ),
+        (
+            pipeline(postRun={"evaluation": {"window": "10m", "interval": "15m"}}),
+            ["postRun.evaluation.interval: 15m is longer than the window (10m): it has no effect"],
+        ),
+        (
+            pipeline(schedule={"cron": "*/20 6-18 * * *"}),
+            [
+                "schedule.evaluation.window: 1h is longer than the 20m from one tick to the next:"
+                " the runs of several periods then wait at once"
+            ],
+        ),
+        (
+            job("command", command="etl --day $DATE"),
+            ["job.config.command: $DATE is passed as it is, since no shell reads it: write ${DATE}"],
+        ),
+        (
+            pipeline(job={"type": "command", "config": {"command": ["etl"]}, "maxRetries": 2}),
+            [
+                "job.maxRetries: is for transient failures (exit code 75, a signal, the timeout); any other exit code"
+                " is a permanent failure, retried maxCodeRetries times (default 1): set maxCodeRetries as well"
+            ],
+        ),
+        (pipeline(job={"type": "command", "config": {"command": ["etl"]}, "maxRetries": 2, "maxCodeRetries": 1}), []),
+        (pipeline(job={"type": "external", "maxRetries": 2}), []),
         (pipeline(schedule=None), [f"pipeline: {UNNOTICED}"]),
         (pipeline(schedule={"trigger": TRIGGER}), [f"schedule: {UNNOTICED}"]),
         (pipeline(schedule={"trigger": TRIGGER}, dryRun=True), []),
@@ -378,3 +479,53 @@ def test_a_calendar_needs_days_that_exist() -> None:
     assert (error.path, error.severity) == (("dates", 1), Severity.ERROR)
     (warning,) = check_calendar(Calendar(name="x"))
     assert warning.severity is Severity.WARNING
+
+
+# ------------------------------------------------------------------------------------------------ shell syntax
+
+
+@pytest.mark.parametrize(
+    ("command", "syntax"),
+    [
+        ("echo a | tee f && rm *.tmp", "|"),
+        ("a || b", "||"),
+        ("a && b", "&&"),
+        ("a &", "&"),
+        ("a > f", ">"),
+        ("a >> f", ">>"),
+        ("a 2>&1", ">"),
+        ("a < f", "<"),
+        ("a; b", ";"),
+        ("rm *.tmp", "*"),
+        ("a $(date)", "$("),
+        ("a `date`", "`"),
+        ("a\nb", "a line break"),
+        ("a 'b' | c", "|"),
+    ],
+)
+def test_a_text_that_only_a_shell_understands_is_refused(command: str, syntax: str) -> None:
+    errors, _ = found(job("command", command=command))
+    (error,) = errors
+    assert error.startswith(f"job.config.command: {syntax} is for a shell, and there is none")
+    assert "Write a list if that is meant: [" in error
+    assert "or ask for a shell: [sh, -c, '" in error
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo 'a | b; c && d > e < f * $(g) `h`'",
+        'echo "a | b; c"',
+        "echo a\\;b",
+        "curl http://a/?x=1&y=2",
+        "etl --day ${DATE}\n",
+        ["echo", "a", "|", "tee", "*", ";", "$(x)"],
+    ],
+)
+def test_what_is_quoted_or_listed_is_meant(command: object) -> None:
+    assert found(job("command", command=command)) == ([], [])
+
+
+def test_both_ways_out_can_be_pasted() -> None:
+    (error,), _ = found(job("command", command="echo 'it is' \"a b\" | tee f"))
+    assert "[sh, -c, 'echo ''it is'' \"a b\" | tee f']" in error

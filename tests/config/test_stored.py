@@ -26,7 +26,16 @@ def test_a_valid_document_is_a_config() -> None:
     [
         (None, ["the stored config is not a mapping"]),
         ([], ["the stored config is not a mapping"]),
-        ({}, ["pipeline: is missing", "validation: is missing"]),
+        (
+            {},
+            [
+                "pipeline: is missing: write pipeline: {id: gold-revenue}",
+                "validation: is missing: write what must hold before the job starts,"
+                " validation: {rules: [{key: orders, check: exists}]};"
+                " it may be left out only where `after` is given",
+                "job: is missing: say what is to be started, such as job: {type: command, config: {command: [...]}}",
+            ],
+        ),
         ({**DOCUMENT, "job": {"type": "external", "maxRetries": 11}}, ["job.maxRetries: 11 is not in 0..10"]),
         ({**DOCUMENT, "schedule": {"cron": "x"}}, None),
         (

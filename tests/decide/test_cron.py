@@ -13,6 +13,7 @@ from interlock.decide.cron import (
     granularity,
     next_tick,
     previous_tick,
+    shortest_gap,
     tick_of_period,
     ticks_between,
 )
@@ -61,7 +62,9 @@ def test_good_expressions(expr: str) -> None:
     ("expr", "says"),
     [
         ("", "has 0 field"),
-        ("@daily", "has 1 field"),
+        ("@daily", "is not read here: write '0 0 * * *'"),
+        ("@Hourly ", "write '0 * * * *'"),
+        ("@reboot", "has 1 field"),
         ("0 0 8 * * *", "has 6 field"),
         ("60 * * * *", "'60' is not a valid minute"),
         ("0 24 * * *", "'24' is not a valid hour"),
@@ -386,3 +389,17 @@ def test_an_hourly_schedule_runs_for_every_hour_that_exists(moment: tuple[str, d
         wanted += [step] if step.exists(zone(tz)) else []
         step = step.shifted(1)
     assert [tick.period for tick in ticks] == wanted
+
+
+@pytest.mark.parametrize(
+    ("expr", "gap"),
+    [
+        ("0 8 * * *", timedelta(days=1)),
+        ("0 8,9 * * 1", timedelta(hours=1)),
+        ("*/20 6-18 * * *", timedelta(minutes=20)),
+        ("0 8 * * 1-5", timedelta(days=1)),
+        ("0 8 29 2 *", timedelta(days=1461)),
+    ],
+)
+def test_the_shortest_gap_between_ticks(expr: str, gap: timedelta) -> None:
+    assert shortest_gap(expr) == gap

@@ -1,6 +1,7 @@
 """Pipelines: what is applied, and applying by request. Readiness is asked here, too."""
 
 from http import HTTPStatus
+from pathlib import Path as FilePath
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -13,7 +14,7 @@ from litestar.params import Body
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.parameters import CursorArg, DateArg, LimitArg, PipelineArg, ScheduleArg
 from interlock.api.problems import ProblemError, RequestError, documented, not_found
-from interlock.config.aliases import normalise
+from interlock.config.aliases import normalise, with_default_rules
 from interlock.config.problems import Problem
 from interlock.config.stored import config_version, read_stored
 from interlock.config.warnings import Abilities, find_missing, find_warnings
@@ -105,8 +106,10 @@ def apply_pipeline(
     new = catalog.stored(service.engine.store, pipeline) is None
     changed = catalog.apply_config(service.control, config, document)
     _log.info("pipeline applied", pipeline=pipeline, changed=changed, by=caller.name)
-    able = Abilities(job_types=frozenset(service.control.jobs))
-    warnings = [f"{_path(one.path)}: {one.message}" for one in find_warnings(config, able)]
+    able = Abilities(
+        job_types=frozenset(service.control.jobs), folder=service.settings.working_folder or FilePath.cwd()
+    )
+    warnings = [f"{_path(one.path)}: {one.message}" for one in find_warnings(config, able, document)]
     if config.archetype is not None:
         warnings.append("archetype: only files are merged with an archetype; here it is a name and no more")
     made = Applied(id=pipeline, version=config_version(document), changed=changed, warnings=warnings)
@@ -132,7 +135,7 @@ def _checked(service: Service, pipeline: str, data: dict[str, Any]) -> tuple[Pip
         message = f"is {found.id!r}, but the address names {pipeline!r}"
         error = ProblemError(path="pipeline.id", message=message)
         raise RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-config", f"pipeline.id: {message}", errors=[error])
-    return found, dict(normalise(data).document)
+    return found, with_default_rules(normalise(data).document)
 
 
 def _hidden(value: object, path: str) -> list[str]:

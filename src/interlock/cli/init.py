@@ -44,7 +44,8 @@ job:
   config:
     command: [sh, jobs/append.sh, orders, "${DATE}", "attempt ${ATTEMPT}"]
     timeout: 1m
-  maxRetries: 2
+  maxRetries: 2        # after a failure that may pass by itself: exit code 75, a signal, the timeout
+  maxCodeRetries: 1    # after any other exit code
 """
 
 _REPORT: Final = """\
@@ -67,7 +68,8 @@ job:
   config:
     command: [sh, jobs/append.sh, report, "${DATE}", "attempt ${ATTEMPT}"]
     timeout: 1m
-  maxRetries: 2
+  maxRetries: 2        # after a failure that may pass by itself: exit code 75, a signal, the timeout
+  maxCodeRetries: 1    # after any other exit code
 """
 
 _CALENDAR: Final = """\

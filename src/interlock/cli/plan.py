@@ -19,6 +19,7 @@ from interlock.cli.store_access import (
     reading,
     server,
 )
+from interlock.cli.validate import local_abilities
 
 if TYPE_CHECKING:
     import httpx
@@ -83,9 +84,8 @@ def load_or_exit(path: Path) -> "LoadResult":
     """Read and check the configs; the errors, if any, are all printed and end the command before it does anything."""
     from interlock.config.loader import load_paths
     from interlock.config.problems import Severity
-    from interlock.embedded.targets import abilities
 
-    loaded = load_paths([path], abilities=abilities())
+    loaded = load_paths([path], abilities=local_abilities(path))
     errors = plain_console(err=True)
     for problem in loaded.problems:
         errors.print(str(problem), style="red" if problem.severity is Severity.ERROR else "yellow")

@@ -9,6 +9,7 @@ from interlock.cli.output import JsonOption, plain_console, print_json, problem_
 
 if TYPE_CHECKING:
     from interlock.config.loader import LoadResult
+    from interlock.config.warnings import Abilities
 
 
 def validate(
@@ -23,15 +24,25 @@ def validate(
 ) -> None:
     """Check pipeline configs: prints every error and warning at once; exits 1 if there is an error."""
     from interlock.config.loader import load_paths
-    from interlock.embedded.targets import abilities
 
-    result = load_paths(paths, abilities=abilities())
+    result = load_paths(paths, abilities=local_abilities(paths[0]))
     if json:
         _print_json(result)
     else:
         _print_lines(result)
     if result.errors:
         raise typer.Exit(1)
+
+
+def local_abilities(path: Path) -> "Abilities":
+    """What a controller of this version can do on this machine; commands run in the folder of `interlock.toml`."""
+    from msgspec.structs import replace
+
+    from interlock.cli.store_access import find_toml
+    from interlock.embedded.targets import abilities
+
+    toml = find_toml(path.resolve() if path.is_dir() else path.resolve().parent)
+    return replace(abilities(), folder=toml.parent if toml is not None else Path.cwd())
 
 
 def _print_json(result: "LoadResult") -> None:

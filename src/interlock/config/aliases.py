@@ -4,7 +4,8 @@ Works on a copy, and remembers where what it moved was written, so that errors s
 
 - `validation.mode` is `validation.trigger`; `ALL`, `ANY`, checks and weekdays in any case; weekdays abbreviated;
 - `schedule.calendar: name` is `schedule.exclude.calendar`;
-- a top-level `exclusions` is the `exclude` of the schedule, or of every schedule.
+- a top-level `exclusions` is the `exclude` of the schedule, or of every schedule;
+- `after` without `validation` has the rules that each entry has run.
 
 A document that has the one form already comes out as it went in, so that normalising twice changes nothing. Values of a
 wrong type are left alone: the decoder says what is wrong with them.
@@ -17,6 +18,7 @@ import msgspec
 
 from interlock.config.problems import Finding, Path
 from interlock.model.config import Check, Mode, Weekday
+from interlock.model.keys import UPSTREAM
 
 _CHECKS: Final = {check.value: check.value for check in Check}
 _MODES: Final = {mode.value.lower(): mode.value for mode in Mode}
@@ -72,6 +74,19 @@ def spread_exclusions(document: Mapping[str, object]) -> Normalised:
         return Normalised(dict(document), {}, ())
     _each(work, "schedules", lambda work, entry, path: _spread(work, entry, path, exclusions))
     return work.result()
+
+
+def with_default_rules(document: Mapping[str, object]) -> dict[str, object]:
+    """A pipeline that says what it runs after, and nothing more: its rules are that those have run (SPEC 2).
+
+    For a whole document: an archetype may have the rules.
+    """
+    after = document.get("after")
+    if document.get("validation") is not None or not isinstance(after, list) or not after:
+        return dict(document)
+    names = [entry.get("pipeline") for entry in after if isinstance(entry, dict)]
+    rules = [{"key": f"{UPSTREAM}{name}", "check": "exists"} for name in names if isinstance(name, str)]
+    return {**document, "validation": {"rules": rules}} if rules else dict(document)
 
 
 def normalise_calendar(document: Mapping[str, object]) -> dict[str, object]:

@@ -14,14 +14,16 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec import inspect
 
+from interlock.config.foreign_keys import example_of, write_instead
 from interlock.config.problems import Finding, Path
-from interlock.config.suggestions import did_you_mean
+from interlock.config.suggestions import did_you_mean, synonyms_of
 from interlock.decide.values import read_duration, show
 from interlock.model.durations import Duration, format_duration
 from interlock.model.errors import InvalidValueError
 
 # Nobody reads more, and a hostile document may have a hundred thousand.
 MAX_FINDINGS: Final = 200
+_CONTAINERS: Final = (inspect.UnionType, inspect.StructType, inspect.ListType, inspect.DictType)
 _T = TypeVar("_T", bound=msgspec.Struct)
 
 
@@ -30,9 +32,25 @@ def decode(document: object, type_: type[_T]) -> _T | tuple[Finding, ...]:
     try:
         return msgspec.convert(document, type_, dec_hook=_dec_hook)
     except msgspec.ValidationError as error:
-        found = tuple(islice(_wrong(document, _type_info(type_), ()), MAX_FINDINGS))
+        found = tuple(find_wrong(document, type_, ()))
         # The walk knows every type the model uses; were one added to the model alone, this keeps it from passing.
         return found or (Finding((), str(error)),)
+
+
+class Template(str):
+    """Text that stands in place of any text, number, boolean or duration, since it is filled in later."""
+
+    __slots__ = ()
+
+
+def find_wrong(value: object, type_: type, path: Path) -> Iterator[Finding]:
+    """Everything wrong with a value that is to be of that type. Values of the class Template are whatever is wanted."""
+    return islice(_wrong(value, type_info(type_), path), MAX_FINDINGS)
+
+
+def wrong_for(value: object, type_: inspect.Type) -> Iterator[Finding]:
+    """Everything wrong with a value for a type of the model."""
+    return _wrong(value, type_, ())
 
 
 def encode_duration(value: object) -> str:
@@ -48,8 +66,9 @@ def _dec_hook(type_: type, value: object) -> object:
     raise NotImplementedError(f"the model uses {type_.__name__}, which the decoder does not know")
 
 
-@lru_cache(maxsize=16)
-def _type_info(type_: type) -> inspect.Type:
+@lru_cache(maxsize=32)
+def type_info(type_: type) -> inspect.Type:
+    """A type of the model, as the walk reads it."""
     return inspect.type_info(type_)
 
 
@@ -57,8 +76,9 @@ def _wrong(value: object, type_: inspect.Type, path: Path, meant: str = "") -> I
     """Everything wrong with a value; `meant` says in words what its form should be."""
     match type_:
         case inspect.Metadata():
-            schema = type_.extra_json_schema or {}
-            yield from _wrong(value, type_.type, path, str(schema.get("description", meant)))
+            yield from _wrong(value, type_.type, path, str((type_.extra or {}).get("form", meant)))
+        case _ if isinstance(value, Template) and not isinstance(type_, _CONTAINERS):
+            return
         case inspect.UnionType():
             yield from _wrong_choice(value, type_, path)
         case inspect.StructType():
@@ -70,7 +90,7 @@ def _wrong(value: object, type_: inspect.Type, path: Path, meant: str = "") -> I
         case inspect.IntType() | inspect.FloatType() if _fits(value, type_):
             yield from _wrong_number(value, type_, path)
         case inspect.EnumType():
-            yield from _wrong_word(value, [str(member.value) for member in type_.cls], path)
+            yield from _wrong_word(value, [str(member.value) for member in type_.cls], path, type_.cls)
         case inspect.LiteralType():
             yield from _wrong_word(value, [str(word) for word in type_.values], path)
         case inspect.CustomType():
@@ -81,17 +101,23 @@ def _wrong(value: object, type_: inspect.Type, path: Path, meant: str = "") -> I
 
 def _wrong_mapping(value: object, type_: inspect.StructType, path: Path) -> Iterator[Finding]:
     if not isinstance(value, Mapping):
-        yield Finding(path, _mismatch(value, "a mapping"))
+        foreign = write_instead(path[:-1], str(path[-1]), value) if path else None
+        yield Finding(path, foreign or _mismatch(value, "a mapping"))
         return
+    if type_.tag_field is not None and value.get(type_.tag_field) != type_.tag:
+        yield Finding((*path, type_.tag_field), f"is not {type_.tag}")
     fields = {field.encode_name: field for field in type_.fields}
     for key in value:
-        if key not in fields:
-            yield Finding((*path, str(key)), f"unknown key{did_you_mean(str(key), fields.keys() - value.keys())}")
+        if key not in fields and key != type_.tag_field:
+            foreign = write_instead(path, str(key), value[key])
+            near = f"; {foreign}" if foreign else did_you_mean(str(key), fields.keys() - value.keys())
+            yield Finding((*path, str(key)), f"unknown key{near}")
     for name, field in fields.items():
         if name in value:
             yield from _wrong(value[name], field.type, (*path, name))
         elif field.required:
-            yield Finding((*path, name), "is missing")
+            example = example_of(path, name)
+            yield Finding((*path, name), f"is missing: write {example}" if example else "is missing", needs=(path,))
 
 
 def _wrong_list(value: object, type_: inspect.ListType, path: Path) -> Iterator[Finding]:
@@ -107,6 +133,10 @@ def _wrong_list(value: object, type_: inspect.ListType, path: Path) -> Iterator[
 def _wrong_choice(value: object, type_: inspect.UnionType, path: Path) -> Iterator[Finding]:
     if any(not list(islice(_wrong(value, one, path), 1)) for one in type_.types):
         return
+    tagged = [one for one in type_.types if isinstance(one, inspect.StructType) and one.tag_field is not None]
+    if len(tagged) > 1 and isinstance(value, Mapping):
+        yield from _wrong_tagged(value, tagged, path)
+        return
     near = [one for one in type_.types if _fits(value, one)]
     optional = [one for one in type_.types if not isinstance(one, inspect.NoneType)]
     if near or len(optional) == 1:
@@ -115,6 +145,19 @@ def _wrong_choice(value: object, type_: inspect.UnionType, path: Path) -> Iterat
         wanted = list(dict.fromkeys(_wanted(one) for one in optional))
         listed = " or ".join([", ".join(wanted[:-1]), wanted[-1]]) if len(wanted) > 1 else wanted[0]
         yield Finding(path, _mismatch(value, listed))
+
+
+def _wrong_tagged(value: Mapping[str, object], types: list[inspect.StructType], path: Path) -> Iterator[Finding]:
+    """A mapping that says itself, in one of its keys, which of several it is."""
+    name = types[0].tag_field or ""
+    by_tag = {str(one.tag): one for one in types}
+    tag = value.get(name)
+    if isinstance(tag, str) and tag in by_tag:
+        yield from _wrong_mapping(value, by_tag[tag], path)
+    elif name in value:
+        yield from _wrong_word(tag, list(by_tag), (*path, name))
+    else:
+        yield Finding((*path, name), f"is missing: write {' or '.join(by_tag)}", needs=(path,))
 
 
 def _wrong_text(value: str, type_: inspect.StrType, path: Path, meant: str) -> Iterator[Finding]:
@@ -133,9 +176,9 @@ def _wrong_number(value: object, type_: inspect.IntType | inspect.FloatType, pat
         yield Finding(path, f"{show(value)} is not {bounds}")
 
 
-def _wrong_word(value: object, words: list[str], path: Path) -> Iterator[Finding]:
+def _wrong_word(value: object, words: list[str], path: Path, kind: type | None = None) -> Iterator[Finding]:
     if not isinstance(value, str) or value not in words:
-        near = did_you_mean(value, words) if isinstance(value, str) else ""
+        near = did_you_mean(value, words, synonyms_of(kind)) if isinstance(value, str) else ""
         yield Finding(path, f"{show(value)} is not one of {', '.join(words)}{near}")
 
 
@@ -155,6 +198,8 @@ def _fits(value: object, type_: inspect.Type) -> bool:
             return isinstance(value, Mapping)
         case inspect.ListType():
             return isinstance(value, list | tuple)
+        case inspect.AnyType():
+            return True
         case inspect.StrType() | inspect.CustomType() | inspect.EnumType() | inspect.LiteralType():
             return isinstance(value, str)
         case inspect.BoolType():

@@ -1,12 +1,16 @@
 """Which types of jobs a config may name: ours, and those that installed packages add."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+
+import msgspec
 
 from interlock.config.problems import Finding
-from interlock.config.suggestions import did_you_mean
+from interlock.config.suggestions import did_you_mean, synonyms_of
 from interlock.decide.values import show
 from interlock.model.config import JobType
-from interlock.ports.job_targets import GROUP, known_types
+from interlock.model.errors import InterlockError
+from interlock.model.job_configs import JOB_CONFIGS
+from interlock.ports.job_targets import GROUP, JobTarget, foreign_targets, known_types
 
 
 def check_type(type_: str) -> Iterator[Finding]:
@@ -15,13 +19,20 @@ def check_type(type_: str) -> Iterator[Finding]:
         return
     known = known_types()
     if type_ not in known:
-        hint = did_you_mean(type_, known) or f"; a package adds a type by an entry point of the group {GROUP}"
+        hint = (
+            did_you_mean(type_, known, synonyms_of(JobType))
+            or f"; a package adds a type by an entry point of the group {GROUP}"
+        )
         yield Finding(("job", "type"), f"{show(type_)} is not one of {', '.join(known)}{hint}")
 
 
-def check_type_of(document: Mapping[str, object]) -> Iterator[Finding]:
-    """The same, of a document that has other errors."""
-    job = document.get("job")
-    type_ = job.get("type") if isinstance(job, Mapping) else None
-    if isinstance(type_, str):
-        yield from check_type(type_)
+def config_type(type_: str) -> type[msgspec.Struct] | None:
+    """What `job.config` of a type must be; None where nobody says so."""
+    if type_ in JOB_CONFIGS:
+        return JOB_CONFIGS[type_]
+    found = foreign_targets().get(type_)
+    try:
+        target = found.load() if found is not None else None
+    except Exception as error:
+        raise InterlockError(f"the package that adds jobs of type {type_} cannot be loaded: {error}") from error
+    return target.config if isinstance(target, JobTarget) else None

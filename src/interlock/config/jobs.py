@@ -1,42 +1,36 @@
-"""Does a job's config have what its target cannot do without?
+"""Is a job's config what its target can work with? Unknown and missing keys, wrong values, templates.
 
-Only what is missing or cannot be read is an error. Keys that are not listed here are the target's own business,
-and some are passed on to it as they are.
+The keys are those of `model.job_configs`, the Structs that the targets read. A text with a template is taken for
+whatever is wanted there: what it becomes is known when the job is to start.
 """
 
 import re
-import shlex
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 
-from interlock.config.job_types import check_type
+import msgspec
+
+from interlock.config.decode import Template, find_wrong
+from interlock.config.job_types import check_type, config_type
 from interlock.config.problems import Finding, Path
+from interlock.config.shell_syntax import wrong_text
 from interlock.decide.templates import ENVIRONMENT_PREFIX, JOB_ID, fill
-from interlock.decide.values import show
+from interlock.decide.values import read_duration, show
 from interlock.model.config import Job, JobType
-from interlock.model.durations import format_duration, parse_duration
-from interlock.model.errors import InvalidValueError
+from interlock.model.durations import format_duration
+from interlock.model.errors import InterlockError, InvalidValueError
+from interlock.model.job_configs import HTTP_METHODS
 from interlock.model.keys import RunKey
 
-# Of each group one key is needed.
-REQUIRED: Final[dict[str, tuple[tuple[str, ...], ...]]] = {
-    JobType.COMMAND: (("command",),),
-    JobType.HTTP: (("url",),),
-    JobType.AIRFLOW: (("url",), ("dagId",)),
-    JobType.GLUE: (("jobName",),),
-    JobType.EMR: (("clusterId",),),
-    JobType.EMR_SERVERLESS: (("applicationId",),),
-    JobType.STEP_FUNCTION: (("stateMachineArn",),),
-    JobType.DATABRICKS: (("host", "url"), ("jobId", "submit")),
-    JobType.LAMBDA: (("functionName",),),
-    JobType.EXTERNAL: (),
-}
-_URLS: Final = ("url", "host")
+CONFIG: Final[Path] = ("job", "config")
 _MIN_POLL: Final = timedelta(seconds=1)
 _MAX_RETRY_DELAY: Final = timedelta(hours=1)
 _ENVIRONMENT: Final = re.compile(r"\$\{(" + ENVIRONMENT_PREFIX + r"[^{}]*)\}")
+_TEMPLATE: Final = re.compile(r"(?<!\$)\$\{")
 _SAMPLE: Final = RunKey("pipeline", "schedule", "2026-01-01")
+_URLS: Final[tuple[Path, ...]] = (("url",), ("poll", "url"), ("host",), ("endpointUrl",))
+_ARNS: Final = ("roleArn", "executionRoleArn", "stateMachineArn")
 
 
 def check_job(job: Job) -> Iterator[Finding]:
@@ -49,60 +43,143 @@ def check_job(job: Job) -> Iterator[Finding]:
         yield Finding(("job", "pollInterval"), f"{format_duration(job.poll_interval)} is shorter than 1s")
     if job.retry_delay > _MAX_RETRY_DELAY:
         yield Finding(("job", "retryDelay"), f"{format_duration(job.retry_delay)} is longer than 1h")
-    yield from _missing(job)
-    yield from _unreadable(job)
-    yield from _bad_templates(job.config, ("job", "config"))
+    for finding in _check_config(job):
+        # Which keys there are depends on the type: where that is wrong, nothing can be said of them.
+        yield msgspec.structs.replace(finding, needs=(*finding.needs, ("job", "type")))
+    yield from _bad_templates(job.config, CONFIG)
 
 
-def _missing(job: Job) -> Iterator[Finding]:
-    for names in REQUIRED.get(job.type, ()):
-        if all(job.config.get(name) in (None, "", []) for name in names):
-            others = "".join(f" (or {name})" for name in names[1:])
-            yield Finding(("job", "config", names[0]), f"is missing: jobs of type {job.type} need {names[0]}{others}")
-
-
-def _unreadable(job: Job) -> Iterator[Finding]:
-    config = job.config
-    if job.type == JobType.COMMAND:
-        problem = _wrong_command(config.get("command"))
-        if problem:
-            yield Finding(("job", "config", "command"), problem)
-    if job.type in (JobType.HTTP, JobType.AIRFLOW, JobType.DATABRICKS):
-        for name in _URLS:
-            problem = _wrong_url(name, config.get(name))
-            if problem:
-                yield Finding(("job", "config", name), problem)
-    timeout = config.get("timeout")
-    if job.type in (JobType.COMMAND, JobType.HTTP) and isinstance(timeout, str) and "${" not in timeout:
-        try:
-            parse_duration(timeout)
-        except InvalidValueError as error:
-            yield Finding(("job", "config", "timeout"), str(error))
-
-
-def _wrong_command(command: object) -> str | None:
-    if command in (None, "", []):
-        return None  # reported as missing, or not given
-    if isinstance(command, list):
-        texts = all(isinstance(part, str) for part in command)
-        return None if texts and command[0] else "is a list of texts, the program first: quote numbers"
-    if not isinstance(command, str):
-        return f"{show(command)} is neither a list of texts nor one line of text"
+def _check_config(job: Job) -> Iterator[Finding]:
     try:
-        words = shlex.split(command)
-    except ValueError as error:
-        return f"cannot be split into words ({str(error).lower()}): give a list, such as [python, etl.py]"
-    return None if words else "names no program"
+        type_ = config_type(job.type)
+    except InterlockError as error:
+        yield Finding(("job", "type"), str(error))
+        return
+    if type_ is None:
+        return  # nobody says what it takes
+    wrong = [_in_words(one, job.type, type_) for one in find_wrong(_opened(job.config), type_, CONFIG)]
+    yield from wrong
+    broken = {one.path for one in wrong}
+    for finding in _wrong_values(job):
+        if not any(finding.path[: len(path)] == path for path in broken):
+            yield finding
 
 
-def _wrong_url(name: str, url: object) -> str | None:
-    if url in (None, "") or (isinstance(url, str) and "${" in url):
+def _in_words(finding: Finding, name: str, type_: type[msgspec.Struct]) -> Finding:
+    """What the walk says of a mapping, in the words of a job's config."""
+    inner = finding.path[len(CONFIG) :]
+    if len(inner) != 1:
+        return finding
+    keys = [field.encode_name for field in msgspec.structs.fields(type_)]
+    if finding.message == "is missing":
+        return msgspec.structs.replace(finding, message=f"is missing: jobs of type {name} need {inner[0]}")
+    if finding.message == "unknown key":
+        known = f"take {', '.join(keys)}" if keys else "take none"
+        return msgspec.structs.replace(finding, message=f"unknown key: jobs of type {name} {known}")
+    return finding
+
+
+def _opened(value: object) -> object:
+    """The config, its texts with templates marked as such."""
+    if isinstance(value, dict):
+        return {key: _opened(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_opened(inner) for inner in value]
+    return Template(value) if _has_template(value) else value
+
+
+def _has_template(value: object) -> bool:
+    return isinstance(value, str) and _TEMPLATE.search(value) is not None
+
+
+# --------------------------------------------------------------------------------- values that have the right type
+
+
+def _wrong_values(job: Job) -> Iterator[Finding]:
+    config = job.config
+    for path in _URLS:
+        problem = _wrong_url(path[-1] == "host", _value(config, path))
+        if problem:
+            yield Finding((*CONFIG, *path), problem)
+    for name in _ARNS:
+        arn = config.get(name)
+        if isinstance(arn, str) and not _has_template(arn) and not arn.startswith("arn:"):
+            yield Finding((*CONFIG, name), f"{show(arn)} is not an ARN: arn:aws:...")
+    match job.type:
+        case JobType.COMMAND:
+            yield from _wrong_command(config.get("command"))
+        case JobType.HTTP:
+            yield from _wrong_request(config)
+        case JobType.DATABRICKS:
+            yield from _wrong_databricks(config)
+        case _:
+            return
+
+
+def _value(config: dict[str, Any], path: Path) -> object:
+    value: object = config
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+def _wrong_url(bare: bool, url: object) -> str | None:
+    if not isinstance(url, str) or not url or url.startswith("${"):
         return None
-    if not isinstance(url, str):
-        return f"{show(url)} is not text"
-    if url.lower().startswith(("http://", "https://")) or (name == "host" and "://" not in url):
+    if url.lower().startswith(("http://", "https://")) or (bare and "://" not in url):
         return None
     return f"{show(url)} is not an http(s) address"
+
+
+def _wrong_command(command: object) -> Iterator[Finding]:
+    path = (*CONFIG, "command")
+    if isinstance(command, list):
+        if not command:
+            yield Finding(path, "names no program")
+        elif command[0] == "":
+            yield Finding((*path, 0), "names no program")
+    elif isinstance(command, str):
+        problem = wrong_text(command)
+        if problem:
+            yield Finding(path, problem)
+
+
+def _wrong_request(config: dict[str, Any]) -> Iterator[Finding]:
+    method = config.get("method")
+    if isinstance(method, str) and not _has_template(method) and method.upper() not in HTTP_METHODS:
+        yield Finding((*CONFIG, "method"), f"{show(method)} is not one of {', '.join(HTTP_METHODS)}")
+    timeout = config.get("timeout")
+    if isinstance(timeout, str) and not _has_template(timeout) and _is_nothing(timeout):
+        yield Finding((*CONFIG, "timeout"), "must be longer than nothing")
+    if config.get("callback") is True and config.get("poll") is not None:
+        yield Finding((*CONFIG, "poll"), "stands beside `callback: true`: the end is reported, or asked for, not both")
+    url = _value(config, ("poll", "url"))
+    if isinstance(url, str) and JOB_ID in url and not config.get("jobIdPath"):
+        yield Finding((*CONFIG, "poll", "url"), f"{JOB_ID} needs jobIdPath: where the answer has it", needs=(CONFIG,))
+
+
+def _is_nothing(timeout: str) -> bool:
+    try:
+        return not read_duration(timeout)
+    except InvalidValueError:
+        return False  # reported as what it is
+
+
+def _wrong_databricks(config: dict[str, Any]) -> Iterator[Finding]:
+    given = [name for name in ("jobId", "jobName", "submit") if config.get(name) is not None]
+    if not given:
+        message = "is missing: jobs of type databricks need jobId, jobName or submit"
+        yield Finding((*CONFIG, "jobId"), message, needs=(CONFIG,))
+    for name in given[1:]:
+        yield Finding((*CONFIG, name), f"stands beside {given[0]}: give one of them")
+    auth = config.get("auth")
+    if isinstance(auth, dict) and ("token" in auth) == ("clientId" in auth or "clientSecret" in auth):
+        yield Finding((*CONFIG, "auth"), "is {token}, or {clientId, clientSecret}", needs=((*CONFIG, "auth"),))
+    elif isinstance(auth, dict) and ("clientId" in auth) != ("clientSecret" in auth):
+        yield Finding((*CONFIG, "auth"), "needs clientId and clientSecret", needs=((*CONFIG, "auth"),))
+
+
+# ----------------------------------------------------------------------------------------------------- templates
 
 
 def _bad_templates(config: object, path: Path) -> Iterator[Finding]:

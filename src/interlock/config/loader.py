@@ -17,7 +17,7 @@ from interlock.config.folders import Place, config_files, find_place, read_file
 from interlock.config.problems import Finding, Problem, Severity
 from interlock.config.semantics import check_calendar
 from interlock.config.sources import Merged, merge
-from interlock.config.stored import config_version, decode_and_check
+from interlock.config.stored import Checked, config_version, decode_and_check
 from interlock.config.suggestions import did_you_mean
 from interlock.config.warnings import Abilities, find_missing, find_warnings
 from interlock.decide.values import show
@@ -62,10 +62,11 @@ def load_paths(paths: Sequence[FilePath], *, abilities: Abilities | None = None)
 
 
 class _Candidate(msgspec.Struct):
-    """A pipeline file on its way; `config` is None once an error was found."""
+    """A pipeline file on its way; `config` is None once an error was found. `checked` is what the rest is judged by."""
 
     merged: Merged
     whole: bool
+    checked: Checked | None = None
     config: PipelineConfig | None = None
 
 
@@ -112,21 +113,21 @@ class _Load:
         merged = merge(document, archetype)
         candidate = _Candidate(merged, place.whole)
         self._candidates.append(candidate)
-        problems = list(merged.problems())
+        self._report(*merged.problems())
+        checked = decode_and_check(merged.document, calendars)
         if finding is not None:
-            # Without its archetype a config lacks who knows what; only this error is certain.
-            self._report(*problems, merged.locate(finding))
+            # Without its archetype a config lacks who knows what: only what is there can be judged.
+            present = tuple(one for one in checked.findings if not one.needs)
+            self._report(*merged.locate_all((finding, *present)))
             return
-        found = decode_and_check(merged.document, calendars)
-        if isinstance(found, PipelineConfig):
-            found = find_missing(found, self._abilities) or found
-        if not isinstance(found, PipelineConfig):
-            self._report(*problems, *merged.locate_all(found))
-        elif problems:
-            self._report(*problems)
-        else:
-            candidate.config = found
-            self._report(*(merged.locate(one) for one in find_warnings(found, self._abilities)))
+        candidate.checked = checked
+        self._report(*merged.locate_all(checked.findings))
+        if checked.config is not None and not checked.findings and not merged.problems():
+            missing = find_missing(checked.config, self._abilities)
+            self._report(*(merged.locate(one) for one in missing))
+            candidate.config = checked.config if not missing else None
+            warnings = find_warnings(checked.config, self._abilities, merged.document)
+            self._report(*(merged.locate(one) for one in warnings))
 
     def _read_calendars(self, folder: FilePath | None) -> frozenset[str]:
         """The names of a folder's calendars. One that is broken counts: its own error is enough."""
@@ -186,10 +187,10 @@ class _Load:
         for id_, candidates in places.items():
             self._check_unique(id_, candidates)
         known = self._unread | places.keys()
-        configs = {one.config.id: one.config for one in self._candidates if one.config is not None}
-        by_id = {one.config.id: one for one in self._candidates if one.config is not None}
-        for candidate in by_id.values():
-            self._check_upstreams(candidate, configs, known)
+        by_id = {one.checked.config.id: one for one in self._candidates if one.checked and one.checked.config}
+        configs = {id_: one.checked.config for id_, one in by_id.items() if one.checked and one.checked.config}
+        for id_, candidate in by_id.items():
+            self._check_upstreams(candidate, configs[id_], configs, known)
         for cycle in find_cycles(configs):
             self._report(by_id[cycle.members[0]].merged.locate(cycle.finding()))
             for member in cycle.members:
@@ -205,10 +206,12 @@ class _Load:
             self._report(msgspec.structs.replace(place, message=message))
             candidate.config = None
 
-    def _check_upstreams(self, candidate: _Candidate, configs: Mapping[str, PipelineConfig], known: set[str]) -> None:
-        config = configs[_id_of(candidate.merged.document) or ""]
+    def _check_upstreams(
+        self, candidate: _Candidate, config: PipelineConfig, configs: Mapping[str, PipelineConfig], known: set[str]
+    ) -> None:
+        assert candidate.checked is not None
         unknown = Severity.ERROR if candidate.whole else Severity.WARNING
-        for finding in check_upstreams(config, configs, known, unknown=unknown):
+        for finding in candidate.checked.certain(check_upstreams(config, configs, known, unknown=unknown)):
             self._report(candidate.merged.locate(finding))
             if finding.severity is Severity.ERROR:
                 candidate.config = None

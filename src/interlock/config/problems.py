@@ -15,11 +15,16 @@ class Severity(StrEnum):
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something about one value of a document, before anybody looked up the file and line it stands in."""
+    """Something about one value of a document, before anybody looked up the file and line it stands in.
+
+    `needs` are the other places the judgement rests on, most often because something was not found there. Where one of
+    them has errors of its own, nothing can be concluded from it, and the finding is dropped.
+    """
 
     path: Path
     message: str
     severity: Severity = Severity.ERROR
+    needs: tuple[Path, ...] = ()
 
 
 class Problem(msgspec.Struct, frozen=True):

@@ -3,14 +3,15 @@
 A rule that can never pass, or that ignores what its author wrote, is the kind of mistake a safety controller is for.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import assert_never
 
 from interlock.config.problems import Finding, Path
 from interlock.config.suggestions import did_you_mean
+from interlock.decide.cascade import UPSTREAM_FIELDS
 from interlock.decide.values import number, show
-from interlock.model.config import Check, PipelineConfig, Rule, Trigger
-from interlock.model.durations import parse_duration
+from interlock.model.config import Check, Mode, PipelineConfig, Rule, Trigger
+from interlock.model.durations import Duration, format_duration, parse_duration
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import UPSTREAM, check_sensor_key
 from interlock.model.sensor import is_upstream
@@ -23,6 +24,32 @@ def check_rules(config: PipelineConfig) -> Iterator[Finding]:
         yield from _check_rule(rule, ("validation", "rules", index), upstreams)
     for index, rule in enumerate(config.post_run.rules if config.post_run else ()):
         yield from _check_rule(rule, ("postRun", "rules", index), upstreams)
+    if config.validation.trigger is Mode.ALL:
+        yield from _check_ages(config.validation.rules, ("validation", "rules"))
+    yield from _check_ages(config.post_run.rules if config.post_run else (), ("postRun", "rules"))
+
+
+def _check_ages(rules: Sequence[Rule], path: Path) -> Iterator[Finding]:
+    """Of one time, `age_gt` must be the shorter: else no sensor meets both."""
+    least: dict[tuple[str, str | None], Duration] = {}
+    for rule in rules:
+        if rule.check is Check.AGE_GT and (age := _age(rule)) is not None:
+            where = (rule.key, rule.field)
+            least[where] = max(age, least.get(where, age))
+    for index, rule in enumerate(rules):
+        longest, shortest = _age(rule), least.get((rule.key, rule.field))
+        if rule.check is Check.AGE_LT and longest is not None and shortest is not None and longest <= shortest:
+            message = (
+                f"{show(rule.value)} can never be met: another rule wants it older than {format_duration(shortest)}"
+            )
+            yield Finding((*path, index, "value"), message, needs=(path,))
+
+
+def _age(rule: Rule) -> Duration | None:
+    try:
+        return parse_duration(rule.value) if isinstance(rule.value, str) else None
+    except InvalidValueError:
+        return None
 
 
 def check_trigger(trigger: Trigger, path: Path) -> Iterator[Finding]:
@@ -44,16 +71,27 @@ def _check_rule(rule: Rule, path: Path, upstreams: Collection[str]) -> Iterator[
         yield from check_key(rule.key, path)
     elif (name := rule.key.removeprefix(UPSTREAM)) not in upstreams:
         near = did_you_mean(name, upstreams)
-        yield Finding((*path, "key"), f"reads the pipeline {show(name)}, which is not listed in `after`{near}")
+        message = f"reads the pipeline {show(name)}, which is not listed in `after`{near}"
+        yield Finding((*path, "key"), message, needs=(("after",),))
+    else:
+        yield from _check_upstream_field(rule, path)
     yield from _check_condition(rule, path)
+
+
+def _check_upstream_field(rule: Rule, path: Path) -> Iterator[Finding]:
+    """What `upstream:<pipeline>` holds is known: another field is never there."""
+    if rule.field and rule.field not in UPSTREAM_FIELDS:
+        message = f"{show(rule.field)} is not a field of {rule.key}: it has {', '.join(UPSTREAM_FIELDS)}"
+        yield Finding((*path, "field"), message)
 
 
 def _check_condition(rule: Rule | Trigger, path: Path) -> Iterator[Finding]:
     if not rule.field and (rule.check is not Check.EXISTS or rule.field == ""):
-        yield Finding((*path, "field"), f"is missing: {rule.check} compares a field of the sensor")
+        yield Finding((*path, "field"), f"is missing: {rule.check} compares a field of the sensor", needs=(path,))
     problem = _wrong_value(rule)
     if problem:
-        yield Finding((*path, "value"), problem)
+        needs = (path,) if rule.value is None else ((*path, "check"),)
+        yield Finding((*path, "value"), problem, needs=needs)
 
 
 def _wrong_value(rule: Rule | Trigger) -> str | None:
@@ -86,7 +124,9 @@ def _wrong_age(value: object, check: Check) -> str | None:
     if not isinstance(value, str):
         return f"{show(value)} is not a duration, which {check} needs: write 2h or 30m"
     try:
-        parse_duration(value)
+        length = parse_duration(value)
     except InvalidValueError as error:
         return str(error)
+    if check is Check.AGE_LT and not length:
+        return "0s can never be met: no observation is younger than nothing"
     return None

@@ -30,6 +30,7 @@ from interlock.model.times import zone
 
 _SECOND: Final = timedelta(seconds=1)
 _DAY: Final = timedelta(days=1)
+SCHEDULES: Final[tuple[Path, ...]] = (("schedule",), ("schedules",))
 _SOME_YEAR: Final = 2026  # whether a country is known does not depend on the year
 
 
@@ -93,7 +94,7 @@ def _check_schedule(schedule: Schedule, path: Path, calendars: Collection[str]) 
     if schedule.trigger:
         yield from check_trigger(schedule.trigger, (*path, "trigger"))
         if past_the_hour(schedule.trigger.deadline) and _daily(schedule):
-            yield Finding((*path, "trigger", "deadline"), _no_hours(schedule))
+            yield Finding((*path, "trigger", "deadline"), _no_hours(schedule), needs=((*path, "cron"),))
 
 
 def _check_granularity(schedule: Schedule, path: Path) -> Iterator[Finding]:
@@ -117,12 +118,13 @@ def check_sla(sla: Sla, config: PipelineConfig) -> Iterator[Finding]:
     daily = next((one for one in schedules if _daily(one)), None)
     for name, clock in (("deadline", sla.deadline), ("readyBy", sla.ready_by)):
         if past_the_hour(clock) and daily is not None:
-            yield Finding(("sla", name), _no_hours(daily))
+            yield Finding(("sla", name), _no_hours(daily), needs=SCHEDULES)
     if sla.max_duration is None:
         return
     path = ("sla", "maxDuration")
     if not any(schedule.trigger for schedule in schedules):
-        yield Finding(path, "needs schedule.trigger: it counts from the first write of the trigger sensor")
+        message = "needs schedule.trigger: it counts from the first write of the trigger sensor"
+        yield Finding(path, message, needs=SCHEDULES)
     if not timedelta(0) < sla.max_duration <= _DAY:
         yield Finding(path, f"{format_duration(sla.max_duration)} is not more than 0s and at most 24h")
 

@@ -13,6 +13,7 @@ from msgspec import inspect
 
 from interlock.config.decode import encode_duration
 from interlock.model.config import Check, Mode, PipelineConfig, Weekday
+from interlock.model.job_configs import JOB_CONFIGS
 from interlock.ports.job_targets import known_types
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -23,6 +24,7 @@ _DURATION: Final = {
     "pattern": rf"^\s*(({_NUMBER}(us|µs|ms|s|m|h|d))+|P([0-9]+W)?({_NUMBER}D)?"
     rf"(T({_NUMBER}H)?({_NUMBER}M)?({_NUMBER}S)?)?)\s*$",
 }
+_TEMPLATE: Final = {"type": "string", "pattern": r"\$\{", "description": "A template, filled in for each run"}
 _SHORTEST_WEEKDAY: Final = 3
 _MERGED_FROM_ARCHETYPE: Final = {"pipeline": "Info", "validation": "Validation", "job": "Job"}
 _LIMITS: Final = {
@@ -44,7 +46,8 @@ def pipeline_schema() -> Schema:
     defs["Weekday"] = _any_case(defs["Weekday"], (day.value for day in Weekday), shortest=_SHORTEST_WEEKDAY)
     defs["Job"]["properties"]["type"] = {"description": "The system that the job lives in", "enum": known_types()}
     _add_aliases(root, defs)
-    _require_unless_archetype(root, defs)
+    needed = _add_job_configs(defs)
+    _require_unless_archetype(root, defs, needed)
     return {"$schema": DIALECT, "title": "Interlock pipeline", **root, "$defs": dict(sorted(defs.items()))}
 
 
@@ -64,7 +67,9 @@ def _schema(type_: inspect.Type, defs: Schema) -> Schema:
         case inspect.CustomType():
             return dict(_DURATION)
         case inspect.DictType():
-            return {"type": "object"}
+            return {"type": "object", **({"minProperties": type_.min_length} if type_.min_length else {})}
+        case inspect.AnyType():
+            return {}
         case _:
             return _scalar(type_)
 
@@ -104,11 +109,12 @@ def _reference(type_: inspect.StructType | inspect.EnumType, defs: Schema) -> Sc
 
 def _mapping(type_: inspect.StructType, defs: Schema) -> Schema:
     required = [field.encode_name for field in type_.fields if field.required]
+    tag = {type_.tag_field: {"const": type_.tag}} if type_.tag_field is not None else {}
     return {
         "type": "object",
-        "properties": {field.encode_name: _property(field, defs) for field in type_.fields},
+        "properties": {**tag, **{field.encode_name: _property(field, defs) for field in type_.fields}},
         "additionalProperties": False,
-        **({"required": required} if required else {}),
+        **({"required": [*tag, *required]} if tag or required else {}),
     }
 
 
@@ -132,10 +138,50 @@ def _add_aliases(root: Schema, defs: Schema) -> None:
     validation["mode"] = {**validation["trigger"], "description": "Another way to write trigger"}
 
 
-def _require_unless_archetype(root: Schema, defs: Schema) -> None:
+def _add_job_configs(defs: Schema) -> list[Schema]:
+    """`job.config` by `job.type`. What a type's config must have is returned: an archetype may give it."""
+    job, needed = defs["Job"], []
+    job["allOf"] = []
+    for type_, struct in JOB_CONFIGS.items():
+        own: Schema = {}
+        reference = _schema(inspect.type_info(struct), own)
+        required = own[struct.__name__].pop("required", [])
+        defs.update({name: _or_template(schema) for name, schema in own.items()})
+        of_type = {"properties": {"type": {"const": str(type_)}}, "required": ["type"]}
+        job["allOf"].append({"if": of_type, "then": {"properties": {"config": reference}}})
+        if required:
+            then = {"required": ["config"], "properties": {"config": {"required": required}}}
+            needed.append({"if": of_type, "then": then})
+    return needed
+
+
+def _or_template(schema: Schema) -> Schema:
+    """In a job's config a template may stand for every number, boolean, duration and word."""
+    if "properties" in schema:
+        return {**schema, "properties": {name: _or_template(inner) for name, inner in schema["properties"].items()}}
+    if "anyOf" in schema:
+        return {**schema, "anyOf": [*(_or_template(one) for one in schema["anyOf"])]}
+    if "items" in schema:
+        return {**schema, "items": _or_template(schema["items"])}
+    strict = {key: value for key, value in schema.items() if key not in ("description", "default")}
+    if not strict or "$ref" in strict or "const" in strict or strict.get("type") in ("object", "null"):
+        return schema
+    if strict == {"type": "string"}:
+        return schema
+    outer = {key: value for key, value in schema.items() if key not in strict}
+    return {**outer, "anyOf": [strict, dict(_TEMPLATE)]}
+
+
+def _require_unless_archetype(root: Schema, defs: Schema, needed: list[Schema]) -> None:
     inner = {name: {"required": defs[type_].pop("required")} for name, type_ in _MERGED_FROM_ARCHETYPE.items()}
+    inner["job"]["allOf"] = needed
+    required = [name for name in root.pop("required") if name != "validation"]
     root["if"] = {"required": ["archetype"]}
-    root["else"] = {"required": [*root.pop("required"), "job"], "properties": inner}
+    root["else"] = {
+        "required": [*required, "job"],
+        "properties": inner,
+        "anyOf": [{"required": ["validation"]}, {"required": ["after"]}],  # `after` alone has rules of its own
+    }
 
 
 def _any_case(schema: Schema, words: Iterable[str], *, shortest: int | None = None) -> Schema:

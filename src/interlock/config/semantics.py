@@ -4,15 +4,29 @@ Types, ranges and forms were checked by the decoder. What needs the other pipeli
 """
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
 from interlock.config.jobs import check_job
 from interlock.config.problems import Finding, Severity
 from interlock.config.rules import check_key, check_rules
-from interlock.config.schedules import check_dates, check_evaluation, check_schedules, check_sla, declared_periods
+from interlock.config.schedules import (
+    SCHEDULES,
+    check_dates,
+    check_evaluation,
+    check_schedules,
+    check_sla,
+    declared_periods,
+)
 from interlock.decide.values import show
 from interlock.model.config import Calendar, PipelineConfig
 from interlock.model.durations import Duration, format_duration
 from interlock.model.periods import Granularity
+
+_NO_JOB: Final = Finding(
+    ("job",),
+    "is missing: say what is to be started, such as job: {type: command, config: {command: [...]}}",
+    needs=(("archetype",),),
+)
 
 
 def find_errors(config: PipelineConfig, calendars: Collection[str]) -> tuple[Finding, ...]:
@@ -22,7 +36,7 @@ def find_errors(config: PipelineConfig, calendars: Collection[str]) -> tuple[Fin
         *check_schedules(config, calendars),
         *(check_sla(config.sla, config) if config.sla else ()),
         *check_rules(config),
-        *(check_job(config.job) if config.job else (Finding(("job",), "is missing: say what is to be started"),)),
+        *(check_job(config.job) if config.job else (_NO_JOB,)),
         *_check_post_run(config),
         *_check_after(config),
         *_check_probes(config),
@@ -39,7 +53,8 @@ def check_calendar(calendar: Calendar) -> tuple[Finding, ...]:
 
 def _check_dry_run(config: PipelineConfig) -> Iterator[Finding]:
     if config.dry_run and not any(schedule.trigger for schedule in config.all_schedules):
-        yield Finding(("dryRun",), "needs schedule.trigger: a dry run observes what a sensor write would have started")
+        message = "needs schedule.trigger: a dry run observes what a sensor write would have started"
+        yield Finding(("dryRun",), message, needs=SCHEDULES)
 
 
 def _check_post_run(config: PipelineConfig) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from interlock.config.aliases import Normalised, normalise, spread_exclusions, written
+from interlock.config.aliases import Normalised, normalise, spread_exclusions, with_default_rules, written
 from interlock.config.documents import Document
 from interlock.config.problems import Finding, Path, Problem, format_path
 
@@ -66,11 +66,19 @@ def merge(own: Document, archetype: Document | None = None) -> Merged:
     """A pipeline's document over its archetype's."""
     if archetype is None:
         single = Source(own, normalise(own.value))
-        return Merged(single.normalised.document, (single,), {})
+        return _whole(single.normalised.document, (single,), {})
     several = "schedules" in own.value or "schedules" in archetype.value
     sources = tuple(Source(document, normalise(document.value, several=several)) for document in (own, archetype))
     spread = spread_exclusions(_over(sources[0].normalised.document, sources[1].normalised.document))
-    return Merged(spread.document, sources, spread.origins)
+    return _whole(spread.document, sources, spread.origins)
+
+
+def _whole(document: dict[str, object], sources: tuple[Source, ...], origins: Mapping[Path, Path]) -> Merged:
+    """With what follows from the rest, once nothing more is merged. Its place is where that rest stands."""
+    filled = with_default_rules(document)
+    if "validation" in filled and "validation" not in document:
+        origins = {**origins, ("validation",): ("after",)}
+    return Merged(filled, sources, origins)
 
 
 def _over(top: dict[str, object], bottom: dict[str, object]) -> dict[str, object]:

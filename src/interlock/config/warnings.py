@@ -1,23 +1,37 @@
 """What is allowed and yet probably not meant. Few, and each of them true (SPEC 2)."""
 
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from pathlib import Path as FilePath
 from typing import Final
 
 import msgspec
 
 from interlock.config.problems import Finding, Path, Severity
+from interlock.config.programs import command_words, missing_program
 from interlock.config.schedules import cron_granularity, declared_periods, with_paths
-from interlock.decide.cron import next_tick
+from interlock.decide.cron import next_tick, shortest_gap
 from interlock.decide.sla import scheduled_start, sla_times
-from interlock.decide.templates import secret_names
-from interlock.model.config import Include, PipelineConfig, ProbeType, Schedule, Sla, past_the_hour
+from interlock.decide.templates import NAMES, secret_names
+from interlock.model.config import (
+    Evaluation,
+    Include,
+    JobType,
+    PipelineConfig,
+    PostRunEvaluation,
+    ProbeType,
+    Schedule,
+    Sla,
+    past_the_hour,
+)
 from interlock.model.durations import format_duration
 from interlock.model.periods import Granularity, day_period
 
 EXECUTION_TIMEOUT: Final = timedelta(hours=4)
 LATE_BREACH: Final = timedelta(hours=12)
+_PLAIN_VARIABLE: Final = re.compile(rf"(?<!\$)\$({'|'.join(NAMES)}|INTERLOCK_\w+)\b")
 # A winter and a summer day: where the two zones of an SLA change their clocks apart, both must agree.
 _SAMPLES: Final = (datetime(2026, 1, 14, tzinfo=UTC), datetime(2026, 7, 15, tzinfo=UTC))
 
@@ -29,6 +43,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     missing: Mapping[str, str] = {}
     """What is not installed, and how to install it, per type of job and per kind of secret that needs it."""
     probe_types: frozenset[ProbeType] = frozenset()
+    folder: FilePath | None = None  # where commands run; None: on some other machine
 
 
 def find_missing(config: PipelineConfig, abilities: Abilities | None = None) -> tuple[Finding, ...]:
@@ -42,10 +57,18 @@ def find_missing(config: PipelineConfig, abilities: Abilities | None = None) -> 
     return tuple(found)
 
 
-def find_warnings(config: PipelineConfig, abilities: Abilities | None = None) -> Iterator[Finding]:
-    """Warnings for a config that has no errors. Without `abilities`, none about the installation that is to run it."""
+def find_warnings(
+    config: PipelineConfig, abilities: Abilities | None = None, document: Mapping[str, object] | None = None
+) -> Iterator[Finding]:
+    """Warnings for a config that has no errors. Without `abilities`, none about the installation that is to run it.
+
+    `document` is what the config was read from: it tells what somebody wrote from what is a default.
+    """
     if abilities is not None:
         yield from _beyond(abilities, config)
+    yield from _evaluations(config)
+    yield from _plain_variables(config)
+    yield from _unused_retries(config, document or {})
     sla = config.sla
     if sla is not None and sla.deadline is not None and sla.expected_duration is None:
         yield _warning(("sla",), "no expectedDuration: there will be no warning before the breach")
@@ -68,10 +91,67 @@ def _beyond(abilities: Abilities, config: PipelineConfig) -> Iterator[Finding]:
         able = ", ".join(sorted(abilities.job_types))
         message = f"jobs of type {job.type} cannot be started by this installation yet: it starts {able}"
         yield _warning(("job", "type"), message)
+    missing = missing_program(job, abilities.folder) if job is not None and abilities.folder is not None else None
+    if missing is not None:
+        yield _warning(("job", "config", "command"), missing)
     idle = [probe.key for probe in config.probes if probe.type not in abilities.probe_types]
     if idle:
         message = f"probes are not run by this installation yet: somebody else has to write {', '.join(idle)}"
         yield _warning(("probes",), message)
+
+
+def _evaluations(config: PipelineConfig) -> Iterator[Finding]:
+    for path, schedule in with_paths(config):
+        where, window = (*path, "evaluation"), schedule.evaluation.window
+        if not window:
+            message = "0s: the rules are evaluated once, when the run opens, and nothing is waited for"
+            yield _warning((*where, "window"), message)
+        else:
+            yield from _rare(schedule.evaluation, where, Evaluation().interval)
+        gap = shortest_gap(schedule.cron) if schedule.cron is not None else None
+        if gap is not None and window > gap:
+            message = (
+                f"{format_duration(window)} is longer than the {format_duration(gap)} from one tick to the next:"
+                " the runs of several periods then wait at once"
+            )
+            yield _warning((*where, "window"), message)
+    if config.post_run is not None and config.post_run.evaluation is not None:
+        yield from _rare(config.post_run.evaluation, ("postRun", "evaluation"), PostRunEvaluation().interval)
+
+
+def _rare(evaluation: Evaluation | PostRunEvaluation, where: Path, default: timedelta) -> Iterator[Finding]:
+    interval, window = evaluation.interval, evaluation.window
+    # Sensor writes are looked at as they come, so that a default longer than a short window does no harm.
+    if interval > window and interval != default:
+        message = f"{format_duration(interval)} is longer than the window ({format_duration(window)}): it has no effect"
+        yield _warning((*where, "interval"), message)
+
+
+def _plain_variables(config: PipelineConfig) -> Iterator[Finding]:
+    """`$DATE` instead of `${DATE}`: without a shell the command is given these five characters."""
+    words = command_words(config.job) if config.job is not None else []
+    if words[1:2] and words[1].startswith("-") and words[1].endswith("c"):
+        return  # sh -c, bash -lc: a shell reads the rest
+    for word in words:
+        found = _PLAIN_VARIABLE.search(word)
+        if found is not None:
+            message = f"{found[0]} is passed as it is, since no shell reads it: write ${{{found[1]}}}"
+            yield _warning(("job", "config", "command"), message)
+            return
+
+
+def _unused_retries(config: PipelineConfig, document: Mapping[str, object]) -> Iterator[Finding]:
+    """`maxRetries` for a command that says `exit 1`, which is a permanent failure."""
+    job, written = config.job, document.get("job")
+    if job is None or job.type != JobType.COMMAND or job.max_retries <= job.max_code_retries:
+        return
+    if isinstance(written, Mapping) and "maxCodeRetries" in written:
+        return  # who wrote both knows the difference
+    message = (
+        "is for transient failures (exit code 75, a signal, the timeout); any other exit code is a permanent failure,"
+        f" retried maxCodeRetries times (default {job.max_code_retries}): set maxCodeRetries as well"
+    )
+    yield _warning(("job", "maxRetries"), message)
 
 
 def _too_long(config: PipelineConfig) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from yaml.events import (
     SequenceStartEvent,
     StreamEndEvent,
 )
+from yaml.scanner import ScannerError
 
 from interlock.config.builder import Builder, Flaw, Unreadable
 
@@ -54,7 +55,7 @@ def parse_yaml(text: str, builder: Builder) -> None:
         finally:
             loader.dispose()
     except yaml.MarkedYAMLError as error:
-        raise Unreadable(_syntax_flaw(error)) from error
+        raise Unreadable(_tab_flaw(error, text) or _syntax_flaw(error)) from error
     except yaml.YAMLError as error:
         raise Unreadable(Flaw(_line_of(error, text), (), f"not YAML: {_reason(error)}")) from error
     except (ValueError, OverflowError) as error:  # the pure Python scanner meets `\UFFFFFFFF` with chr()
@@ -126,6 +127,17 @@ def _check_tag(event: MappingStartEvent | SequenceStartEvent, kind: str, line: i
 
 def _shown(tag: str) -> str:
     return "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
+
+
+def _tab_flaw(error: yaml.MarkedYAMLError, text: str) -> Flaw | None:
+    """The scanner says `found character that cannot start any token`, which few people understand."""
+    if not isinstance(error, ScannerError) or error.problem_mark is None:
+        return None
+    number = error.problem_mark.line
+    line = text.split("\n")[number] if number <= text.count("\n") else ""
+    if "\t" not in line[: len(line) - len(line.lstrip())]:
+        return None
+    return Flaw(number + 1, (), "not YAML: this line is indented with a tab: YAML wants spaces")
 
 
 def _syntax_flaw(error: yaml.MarkedYAMLError) -> Flaw:

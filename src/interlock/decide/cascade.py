@@ -17,6 +17,8 @@ from interlock.model.periods import Granularity, Period, day_period, parse_perio
 from interlock.model.run import Marker
 from interlock.model.times import format_instant, zone
 
+# What a rule can read of `upstream:<pipeline>`.
+UPSTREAM_FIELDS: Final = ("status", "date", "completedAt", "attempt")
 _A_SECOND: Final = timedelta(seconds=1)
 _NAMED: Final = 6  # of the hours awaited, how many are named; a whole day of them is noise
 

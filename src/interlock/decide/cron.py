@@ -13,7 +13,7 @@ from 02:45 to 03:45), which is why ticks are delivered with `ticks_between` and 
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
-from itertools import takewhile
+from itertools import islice, pairwise, takewhile
 from typing import Final
 
 import msgspec
@@ -27,6 +27,16 @@ from interlock.model.times import to_local, to_utc, zone
 _SECOND: Final = timedelta(seconds=1)
 _FIELDS: Final = ("minute", "hour", "day-of-month", "month", "day-of-week")
 _ADVICE: Final = "write five fields (minute hour day-of-month month day-of-week), for example '0 8 * * 1-5'"
+# What crontab has names for. A config says which minute and hour it means.
+MACROS: Final = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
 # cronsim gives up after 50 years without a match. The rarest expressions that fire at all (a weekday on 29 February)
 # have gaps of at most 40 years, around 2100, so any starting point tells "rarely" from "never".
 _REFERENCE: Final = datetime.combine(date(2000, 1, 1), time())
@@ -58,6 +68,13 @@ def granularity(expr: str) -> Granularity:
     if len(parsed.minutes) > 1:
         return Granularity.MINUTE
     return Granularity.HOUR if len(parsed.hours) > 1 else Granularity.DAY
+
+
+@lru_cache(maxsize=1024)
+def shortest_gap(expr: str) -> timedelta:
+    """The least time between two ticks on the wall clock, among the first hundred."""
+    ticks = list(islice(_scheduled(expr, _REFERENCE), 100))
+    return min((later - earlier for earlier, later in pairwise(ticks)), default=timedelta.max)
 
 
 def next_tick(schedule: Schedule, after: datetime) -> Tick | None:
@@ -141,6 +158,9 @@ def _cron_of(schedule: Schedule) -> str:
 @lru_cache(maxsize=1024)
 def _parsed(expr: str) -> CronSim:
     fields = expr.split()
+    macro = MACROS.get(expr.strip().lower())
+    if macro is not None:
+        raise InvalidValueError(f"cron {expr!r} is not read here: write {macro!r}")
     if len(fields) != len(_FIELDS):
         # cronsim reads six fields too, the first for seconds; a period shorter than a minute does not exist here.
         raise InvalidValueError(f"cron {expr!r} has {len(fields)} field(s), not five: {_ADVICE}")

@@ -22,10 +22,13 @@ HOUR: Final = Duration(hours=1)
 _END: Final = r"$(?!\n)"
 _HOUR: Final = "([01]?[0-9]|2[0-3])"
 
-Id = Annotated[str, Meta(pattern=f"^{ID_PATTERN}{_END}", description="letters, digits, '.', '_', '-'; at most 128")]
-ClockTime = Annotated[str, Meta(pattern=f"^{_HOUR}:[0-5][0-9]{_END}", description="HH:MM")]
-Deadline = Annotated[str, Meta(pattern=f"^{_HOUR}?:[0-5][0-9]{_END}", description="HH:MM, or :MM for hourly periods")]
-Day = Annotated[str, Meta(pattern=f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}{_END}", description="YYYY-MM-DD")]
+# `form` says in words what the pattern asks for; errors quote it.
+Id = Annotated[str, Meta(pattern=f"^{ID_PATTERN}{_END}", extra={"form": "letters, digits, '.', '_', '-'; at most 128"})]
+ClockTime = Annotated[str, Meta(pattern=f"^{_HOUR}:[0-5][0-9]{_END}", extra={"form": "HH:MM"})]
+Deadline = Annotated[
+    str, Meta(pattern=f"^{_HOUR}?:[0-5][0-9]{_END}", extra={"form": "HH:MM, or :MM for hourly periods"})
+]
+Day = Annotated[str, Meta(pattern=f"^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}{_END}", extra={"form": "YYYY-MM-DD"})]
 Scalar = str | int | float | bool | None
 
 
@@ -223,7 +226,7 @@ class PostRun(_Config, frozen=True, kw_only=True):
     drift_threshold: (
         Annotated[float, Meta(ge=0)]
         | Annotated[int, Meta(ge=0)]
-        | Annotated[str, Meta(pattern=rf"^[0-9]+(\.[0-9]+)?%{_END}", description="a percentage such as 2%")]
+        | Annotated[str, Meta(pattern=rf"^[0-9]+(\.[0-9]+)?%{_END}", extra={"form": "a percentage such as 2%"})]
     ) = 0
     on_drift: Literal["rerun", "alert"] = "rerun"
     sensor_timeout: Duration = Duration(hours=2)
