@@ -1,4 +1,4 @@
-"""A disk of a few megabytes that can be filled to the last byte: a tmpfs, where this user may mount one."""
+"""A disk that can be filled to the last byte: a tmpfs, where this user may mount one."""
 
 import ctypes
 import os
@@ -44,8 +44,8 @@ class SmallDisk:
 
 
 @contextmanager
-def small_disk(folder: Path, size: int = 8 * 1024 * 1024) -> Iterator[SmallDisk]:
-    """Mount one; skips the test where that is not allowed."""
+def small_disk(folder: Path, size: int = 64 * 1024 * 1024) -> Iterator[SmallDisk]:
+    """Mount one; skips the test where that is not allowed. Its size is several times that of a store's log."""
     folder.mkdir(parents=True, exist_ok=True)
     if os.name != "posix" or not Path("/proc/filesystems").exists():
         pytest.skip("a disk that can be filled needs Linux's tmpfs")

@@ -53,5 +53,25 @@ def test_writes_go_on_when_there_is_room_again_though_the_log_was_on_the_same_di
         until(lambda: put(server, "after") == 200 or None, "a write after there was room again")
         found = [one["key"] for one in server.client.get(f"{V1}/pipelines/gold/sensors?limit=1000").json()["items"]]
         assert set(acknowledged) <= set(found)
-        assert server.client.get("/readyz").status_code == 200
+        until(lambda: server.client.get("/readyz").status_code == 200 or None, "its being ready again")
         assert server.stop() == 0
+
+
+def test_readiness_agrees_with_what_writes_are_told(disk: SmallDisk) -> None:
+    """Small writes fit into used pages of the log now and then: that does not make a full disk writable."""
+    write_pipeline(disk.folder, "gold", pipeline("gold"))
+    with serving(disk.folder) as server:
+        disk.fill(leave=100_000)
+        write_until_refused(server)
+        disk.fill()
+        seen = []
+        for number in range(40):
+            written = put(server, f"more-{number}", (100, 40_000)[number % 2])
+            seen.append((written, server.client.get("/readyz").status_code))
+        assert (503, 200) not in seen, seen
+        assert any(written == 503 for written, _ in seen)
+        assert server.client.get("/readyz").status_code == 503
+        assert any("almost full" in one for one in server.client.get("/readyz").json()["degraded"])
+        disk.clear()
+        until(lambda: server.client.get("/readyz").status_code == 200 or None, "its being ready again")
+        assert put(server, "after", 40_000) == 200

@@ -1,5 +1,6 @@
 """Connections to the store's file: opening, configuring, migrating, and what SQLite's errors mean to a person."""
 
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
@@ -19,7 +20,7 @@ _WAL_LIMIT: Final = 64 * 1024 * 1024
 _CHECKPOINT_PAGES: Final = 4000
 _CACHE_KILOBYTES: Final = 16 * 1024
 # Step n takes a store from version n to n + 1.
-_STEPS: Final = ("schema.sql", "tokens.sql", "deliveries.sql")
+_STEPS: Final = ("schema.sql", "tokens.sql", "deliveries.sql", "heartbeat.sql")
 
 Mode = Literal["ro", "rw", "rwc"]
 
@@ -77,7 +78,7 @@ def open_store(path: Path | None, *, create: bool, read_only: bool) -> sqlite3.C
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with 3.37 or newer")
     if path is not None:
-        _check_place(path, create=create and not read_only)
+        _check_place(path, create=create and not read_only, writing=not read_only)
     try:
         connection = connect(path, mode="ro" if read_only else "rwc" if create else "rw")
     except sqlite3.Error as error:
@@ -93,13 +94,16 @@ def open_store(path: Path | None, *, create: bool, read_only: bool) -> sqlite3.C
     return connection
 
 
-def _check_place(path: Path, *, create: bool) -> None:
+def _check_place(path: Path, *, create: bool, writing: bool) -> None:
     if path.is_dir():
         raise StoreError(f"store {path}: this is a directory: name a file in it")
     if not path.parent.is_dir():
         raise StoreError(f"store {path}: the directory {path.parent} does not exist: create it, or name another file")
     if not create and not path.exists():
         raise _no_store(path)
+    # SQLite would open it all the same, for reading, and nothing could be written.
+    if writing and path.exists() and not os.access(path, os.W_OK):
+        raise StoreError(f"store {path}: {_MEANINGS[sqlite3.SQLITE_READONLY]}")
 
 
 def _no_store(path: Path | None) -> StoreError:

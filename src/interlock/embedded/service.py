@@ -30,6 +30,7 @@ from interlock.embedded.feed import EventFeed
 from interlock.embedded.files import Applied, FolderWatch
 from interlock.embedded.health import HealthChecks
 from interlock.embedded.runtime import WORKERS, Runtime
+from interlock.embedded.store_watch import StoreWatch
 from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.targets import make_targets
 from interlock.embedded.tokens import Tokens
@@ -103,8 +104,10 @@ class Service:
         self.feed = EventFeed(self.database)
         self.alerts = AlertDispatcher(self.database, self.engine.store, self._alerting(), self.clock)
         self.files = FolderWatch(self.control, settings.pipelines) if settings.pipelines is not None else None
+        self.store_watch = StoreWatch(self.database)
         # What the controller can work in spite of; a part that knows of such a thing adds its question here.
         self.degradation_checks = HealthChecks()
+        self.degradation_checks.add(self.store_watch.degradations)
         self._stopping = threading.Event()
         self._house: threading.Thread | None = None
         self._running = False
@@ -147,11 +150,13 @@ class Service:
         applied = self.files.start() if self.files is not None else Applied()
         self._house = threading.Thread(target=self._keep_house, name="interlock-housekeeping", daemon=True)
         self._house.start()
+        self.store_watch.start()
         return applied
 
     def stop(self) -> None:
         """Take no new work, finish what is in hand, close the store. Stopping twice is no error."""
         self._stopping.set()
+        self.store_watch.stop()
         self.feed.stop()
         if self.files is not None and self._running:
             self.files.stop()
@@ -187,12 +192,12 @@ class Service:
         if not self._running or self._stopping.is_set():
             return ["the controller is not running"]
         found = [f"{name} has ended" for name in (*self.runtime.ended(), *self.alerts.ended())]
+        found += self.store_watch.problems()
         try:
-            self.database.write(lambda connection: connection.execute("SELECT 1").fetchone())
             lags = {consumer.name: consumer.lag() for consumer in self.consumers}
         except StoreError as error:
-            _log.error("the store is not writable", error=str(error))
-            return [*found, "the store cannot be written"]
+            _log.error("the store cannot be read", error=str(error))
+            return [*found, "the store cannot be read"]
         return found + [f"{name} is {lag} changes behind" for name, lag in lags.items() if lag > _LAG_LIMIT]
 
     def degradations(self) -> list[str]:

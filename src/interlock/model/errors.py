@@ -19,6 +19,10 @@ class StoreUnavailableError(StoreError):
     error_name = "StoreError"  # to the lifecycle it is one like the others
 
 
+class StoreReplacedError(StoreUnavailableError):
+    """The store's file was deleted or replaced while it was open."""
+
+
 class CommitRefusedError(StoreError):
     """A commit that no backend would take: too many writes, a key twice, an item too large."""
 
