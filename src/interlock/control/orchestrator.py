@@ -10,11 +10,10 @@ from typing import Any, Final
 
 import msgspec
 import structlog
-from msgspec.structs import replace
 
 from interlock.control import catalog, completion, readiness, records, starting
 from interlock.control.context import Control
-from interlock.decide import sla, transitions
+from interlock.decide import transitions
 from interlock.decide.rules import Verdict
 from interlock.decide.sensors import Reading
 from interlock.model import keys
@@ -22,7 +21,7 @@ from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
-from interlock.model.run import FinalReason, JobEvent, JobRecord, Run, RunStatus, SlaKind
+from interlock.model.run import FinalReason, JobEvent, JobRecord, Run, RunStatus
 from interlock.model.sensor import Sensor
 from interlock.ports.jobs import JobState, JobStatus
 from interlock.ports.store import Matches, Put, Require, Write
@@ -99,8 +98,7 @@ def evaluate(control: Control, task: Task) -> Output:
         sensors = readiness.gather(control.store, config, run.key, names)
         verdict = readiness.verdict(config, run.key, sensors, now)
         if verdict.passed:
-            passed = _passed(config, run, verdict, sensors, now)
-            return {"status": "passed"}, [*passed, *_ready_in_time(control, config, run, now)]
+            return {"status": "passed"}, _passed(config, run, verdict, sensors, now)
         return _wait(config, run, now, seen), []
 
     return records.settle_commit(control, decide)
@@ -141,14 +139,6 @@ def _passed(
         results=list(verdict.results),
     )
     return [records.put_run(passed, run), records.put_event(event)]
-
-
-def _ready_in_time(control: Control, config: PipelineConfig, run: Run, now: datetime) -> list[Write]:
-    """The rules have passed: READINESS_LATE is not given any more, whatever becomes of this attempt."""
-    state = records.get_sla(control.store, run.key) if config.sla is not None and config.sla.ready_by else None
-    if state is None or SlaKind.READINESS not in sla.next_instants(state):
-        return []
-    return [records.put_sla(replace(state, version=state.version + 1, ready_at=now), state)]
 
 
 def validation_exhausted(control: Control, task: Task) -> Output:
@@ -234,7 +224,7 @@ def check_job(control: Control, task: Task) -> Output:
         return {"event": record.event.value}
     if status is not None:
         _seen_running(control, task)
-    return _poll_again(control, config, run, seen)
+    return _poll_again(control, config, run, seen, status)
 
 
 def _ask(control: Control, config: PipelineConfig, run: Run) -> JobStatus | None:
@@ -246,14 +236,15 @@ def _ask(control: Control, config: PipelineConfig, run: Run) -> JobStatus | None
         return None
 
 
-def _poll_again(control: Control, config: PipelineConfig, run: Run, seen: int) -> Output:
+def _poll_again(control: Control, config: PipelineConfig, run: Run, seen: int, status: JobStatus | None) -> Output:
     if config.job is None or run.triggered_at is None:
         return {"event": SUPERSEDED}
     now = control.now()
     closes = run.triggered_at + config.job.poll_window
     if now >= closes:
         return {"event": "closed"}
-    wait = seconds_until(now, closes, now + config.job.poll_interval)
+    sooner = status.ask_again if status is not None else None
+    wait = seconds_until(now, closes, now + config.job.poll_interval, now + (sooner or config.job.poll_interval))
     return {"event": JobState.RUNNING.value, "wakeSeq": str(seen), "waitSeconds": wait}
 
 

@@ -16,7 +16,6 @@ from interlock.control import (
     completion,
     dry_run,
     observing,
-    promises,
     records,
     reruns,
     sla_monitor,
@@ -41,9 +40,6 @@ def handle(control: Control, changes: Sequence[Change]) -> None:
 
 def route(control: Control, change: Change) -> None:
     """One change, by what was written."""
-    if change.pk == keys.CALENDARS:
-        promises.follow_calendar(control, change.sk)
-        return
     if not change.pk.startswith(keys.PIPELINE):
         return
     if change.table is Table.JOBLOG:
@@ -124,7 +120,6 @@ def config_changed(control: Control, change: Change) -> None:
     pipeline = keys.pipeline_of(change.pk)
     brakes.pull(control, pipeline)
     catalog.config_changed(control, pipeline)
-    promises.follow_config(control, pipeline)
 
 
 def sla_changed(control: Control, change: Change) -> None:

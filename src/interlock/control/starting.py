@@ -269,7 +269,7 @@ def request_of(control: Control, config: PipelineConfig, run: Run) -> JobRequest
         attempt=run.attempt,
         environment=control.settings.environment,
     )
-    return JobRequest(key=run.key, attempt=run.attempt, run_id=run.run_id, config=filled)
+    return JobRequest(key=run.key, attempt=run.attempt, run_id=run.run_id, config=filled, started_at=run.triggered_at)
 
 
 def job_record(run: Run, status: JobStatus, at: datetime, *, by: str = "") -> JobRecord:
@@ -293,5 +293,6 @@ def job_record(run: Run, status: JobStatus, at: datetime, *, by: str = "") -> Jo
         job_id=run.job_id,
         category=category,
         error=status.error[:2000],
+        warning=status.warning[:2000],
         reported_by=by,
     )

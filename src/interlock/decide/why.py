@@ -82,6 +82,7 @@ class AttemptFact(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str = ""
     outcome: str = ""
     error: str = ""
+    warning: str = ""
     refused: int = 0
 
 
@@ -255,6 +256,8 @@ def _attempts(facts: Facts) -> Iterator[Line]:
             mark = Mark.PASS if one.outcome == "completed" else Mark.FAIL
         elif one.error:
             parts.append(one.error)
+        if one.warning:
+            parts.append(f"warning: {one.warning}")
         yield Line("; ".join(parts), mark)
 
 
@@ -342,7 +345,6 @@ def _next_after_end(facts: Facts, run: Run) -> Iterator[Line]:
 
 
 _ALERTS: Final = {
-    SlaKind.READINESS: "readiness alert",
     SlaKind.WARNING: "SLA warning",
     SlaKind.BREACH: "SLA breach",
     SlaKind.RELATIVE_WARNING: "relative SLA warning",

@@ -1,6 +1,7 @@
 """What a job target must be able to do. One module of `interlock.jobs` each."""
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
@@ -16,12 +17,14 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A job to start, with templates already filled in. `run_id` is ours, made and stored before the start.
 
     What the controller hands out still has its secrets as `decide.templates.SecretText`; what a target gets does not.
+    `started_at` is when the target had answered the start; None until then.
     """
 
     key: RunKey
     attempt: int
     run_id: str
     config: Mapping[str, Any]
+    started_at: datetime | None = None
 
 
 class JobState(StrEnum):
@@ -44,6 +47,10 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     state: JobState
     category: FailureCategory | None = None
     error: str = ""
+    warning: str = ""
+    """What somebody should know of a job that succeeded all the same; it goes into the job log."""
+    ask_again: timedelta | None = None
+    """More will be known after this long, which may be sooner than the next poll."""
 
 
 class JobStarted(msgspec.Struct, frozen=True, kw_only=True):
