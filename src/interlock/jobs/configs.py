@@ -4,6 +4,7 @@ The loader has checked it already, as far as that is possible before its templat
 text; where the Struct has a number or a boolean, text that reads as one is taken for it.
 """
 
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -28,6 +29,26 @@ def read_config(request: JobRequest, type_: type[T]) -> T:
 def refused(request: JobRequest, problem: str) -> JobStartError:
     """The error for a config that cannot work however often it is tried."""
     return JobStartError(f"job.config of {request.key.pipeline}: {problem}", permanent=True)
+
+
+def default_payload(request: JobRequest) -> dict[str, Any]:
+    """What a target is sent when the config says nothing else: which run this is."""
+    return {
+        "pipeline": request.key.pipeline,
+        "schedule": request.key.schedule,
+        "date": request.key.date,
+        "attempt": request.attempt,
+        "runId": request.run_id,
+    }
+
+
+def json_text(value: object) -> bytes:
+    """A config's value as JSON; text that is JSON already stays as it is."""
+    if isinstance(value, str):
+        with suppress(msgspec.DecodeError):
+            msgspec.json.decode(value)
+            return value.encode()
+    return msgspec.json.encode(value)
 
 
 def _decode(type_: type, value: object) -> Any:

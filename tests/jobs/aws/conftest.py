@@ -1,0 +1,31 @@
+"""An account of the test's own, and clients that reach nothing else."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from interlock.jobs.aws_clients import AwsClients
+from tests.jobs.aws.moto_services import REGION, Aws, moto_aws
+
+
+@pytest.fixture(autouse=True)
+def _no_real_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_PROFILE", "AWS_CONFIG_FILE", "AWS_ENDPOINT_URL", "AWS_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "nobody")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "nothing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
+@pytest.fixture
+def aws() -> Iterator[Aws]:
+    with moto_aws() as found:
+        yield found
+
+
+@pytest.fixture
+def clients(aws: Aws) -> Iterator[AwsClients]:
+    made = AwsClients()
+    yield made
+    made.close()
