@@ -30,6 +30,11 @@ BUILT_IN: Final[Mapping[str, Registered]] = {
     JobType.COMMAND: Registered("interlock.jobs.command:TARGET"),
     JobType.HTTP: Registered("interlock.jobs.http:TARGET"),
     JobType.EXTERNAL: Registered("interlock.jobs.external:TARGET"),
+    JobType.GLUE: Registered("interlock.jobs.glue:TARGET", package="boto3", extra="aws"),
+    JobType.EMR: Registered("interlock.jobs.emr:TARGET", package="boto3", extra="aws"),
+    JobType.EMR_SERVERLESS: Registered("interlock.jobs.emr_serverless:TARGET", package="boto3", extra="aws"),
+    JobType.STEP_FUNCTION: Registered("interlock.jobs.step_function:TARGET", package="boto3", extra="aws"),
+    JobType.LAMBDA: Registered("interlock.jobs.lambda_function:TARGET", package="boto3", extra="aws"),
 }
 
 
