@@ -7,10 +7,12 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from interlock.config.cascades import check_upstreams, find_cycles
 from interlock.config.decode import decode
 from interlock.config.documents import Document, read_document
 from interlock.config.loader import load_paths
 from interlock.config.problems import Problem, Severity, format_path
+from interlock.config.semantics import check_calendar
 from interlock.config.stored import read_stored
 from interlock.model.config import Calendar, PipelineConfig
 from interlock.model.durations import Duration, parse_duration
@@ -181,6 +183,8 @@ class _Reader:
         self._document = document
         self._folder = folder
         self._problems: list[Problem] = list(document.problems)
+        self._inline: dict[tuple[str | int, ...], Pipeline] = {}
+        self._of_files: list[Pipeline] = []
 
     def read(self) -> Scenario:
         raw = decode(self._document.value, _File)
@@ -194,8 +198,8 @@ class _Reader:
         calendars = self._calendars(raw)
         pipelines = self._pipelines(raw, calendars)
         steps = self._steps(raw, start, calendars)
-        applied = [pipeline for step in steps for pipeline in step.applied]
-        self._known_pipelines(raw, {one.config.id for one in (*pipelines, *applied)})
+        self._check_set()
+        self._known_pipelines(raw, {one.config.id for one in (*self._inline.values(), *self._of_files)})
         self._expected_times(raw, start)
         if self._problems or start is None or until is None:
             raise ScenarioError(tuple(self._problems))
@@ -233,10 +237,11 @@ class _Reader:
                 loaded = self._file(("calendars", index), str(entry["file"]))
                 value = loaded.value if loaded is not None else None
             calendar = decode(value, Calendar) if value is not None else ()
+            findings = check_calendar(calendar) if isinstance(calendar, Calendar) else calendar
             if isinstance(calendar, Calendar):
                 found[calendar.name] = calendar
-            else:
-                for finding in calendar:
+            for finding in findings:
+                if finding.severity is Severity.ERROR:
                     self._add(("calendars", index, *finding.path), finding.message)
         return found
 
@@ -260,10 +265,16 @@ class _Reader:
     ) -> list[Pipeline]:
         """The configs of one entry: an inline one, or those of a file."""
         if set(entry) == {"file"}:
-            return self._pipeline_file(path, str(entry["file"]), calendars)
+            found = self._pipeline_file(path, str(entry["file"]), calendars)
+            self._of_files += found
+            return found
+        if entry.get("archetype") is not None:
+            message = "a config inside a scenario has no archetypes beside it: write it out, or name its file"
+            self._add((*path, "archetype"), message)
         config = read_stored(entry, calendars)
         if isinstance(config, PipelineConfig):
-            return [Pipeline(config, entry)]
+            self._inline[path] = Pipeline(config, entry)
+            return [self._inline[path]]
         for problem in config:
             line = self._document.place(path)[1]
             place = f"{format_path(path)}.{problem.path}"
@@ -280,6 +291,24 @@ class _Reader:
         for calendar in loaded.calendars.values():
             calendars.setdefault(calendar.name, calendar)
         return [Pipeline(one.config, one.document) for one in loaded.configs]
+
+    def _check_set(self) -> None:
+        """What `validate` finds when it sees all pipelines together. A file's own upstreams may be left out."""
+        first = {path: one for path, one in self._inline.items() if path[0] == "pipelines"}
+        files = {one.config.id: one.config for one in self._of_files}
+        configs = files | {one.config.id: one.config for one in self._inline.values()}
+        seen = dict.fromkeys(files, "a file")
+        for path, one in first.items():
+            place = seen.setdefault(one.config.id, format_path(path))
+            if place != format_path(path):
+                self._add((*path, "pipeline", "id"), f"{one.config.id!r} is the id of another pipeline too: {place}")
+        for path, one in self._inline.items():
+            for finding in check_upstreams(one.config, configs, configs.keys(), unknown=Severity.ERROR):
+                self._add((*path, *finding.path), finding.message)
+        by_id = {one.config.id: path for path, one in self._inline.items()}
+        for cycle in find_cycles(configs):
+            finding = cycle.finding()
+            self._add((*by_id.get(cycle.members[0], ("pipelines",)), *finding.path), finding.message)
 
     def _known_pipelines(self, raw: _File, known: set[str]) -> None:
         if self._problems:
