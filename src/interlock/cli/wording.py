@@ -97,7 +97,8 @@ def print_rules(console: "Console", found: "Readiness") -> None:
     from interlock.cli.output import marks, one_line
 
     good = sum(one.passed for one in found.results)
-    console.print(f"rules ({found.mode}) for {found.date}: {good} of {len(found.results)} pass")
+    older = "; the config has changed since this attempt was opened" if found.config_changed else ""
+    console.print(f"rules ({found.mode}) for {found.date}: {good} of {len(found.results)} pass{older}")
     for result in found.results:
         console.print(f"  {one_line(rule_line(result, marks(console)))}", style="green" if result.passed else "red")
 

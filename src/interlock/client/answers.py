@@ -164,7 +164,10 @@ class RunDetail(Run, frozen=True, kw_only=True):
 
 
 class Readiness(_Answer, frozen=True, kw_only=True):
-    """Would the rules let a run of that date start now, and what of each."""
+    """Would the rules let a run of that date start now, and what of each.
+
+    `config_changed`: an attempt is under way, and goes by an earlier config than the current one.
+    """
 
     pipeline: str
     schedule: str
@@ -177,6 +180,7 @@ class Readiness(_Answer, frozen=True, kw_only=True):
     excluded: str | None = None
     awaited_upstreams: list[str] = []
     run: Run | None = None
+    config_changed: bool = False
 
 
 class Pipeline(_Answer, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ from interlock.model.config import Calendar, PipelineConfig, Schedule
 from interlock.model.errors import StoreError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
+from interlock.model.run import Run
 from interlock.model.times import format_instant, parse_instant
 from interlock.ports.store import Delete, Item, Key, Matches, Missing, Present, Put, Require, Store, Update, Write
 
@@ -143,6 +144,11 @@ def in_use(store: Store, pipeline: str, current: InForce | None) -> dict[str, Pi
         if version not in configs:
             configs[version] = opened_with(store, pipeline, version)
     return configs
+
+
+def judged_by(store: Store, current: PipelineConfig, run: Run | None) -> PipelineConfig:
+    """The config that the rules of a run are judged by: its attempt's while one is under way, else the current one."""
+    return opened_with(store, run.pipeline, run.config_version) if run is not None and run.active else current
 
 
 # A version is the hash of its document, so what it means never changes, in whatever store it lies.

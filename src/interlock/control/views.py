@@ -16,12 +16,13 @@ from interlock.control.catalog import Stored
 from interlock.control.run_views import RunSummary, SlaView
 from interlock.decide import calendars, cron
 from interlock.decide.checks import RuleResult
+from interlock.decide.expected import declared_granularity
 from interlock.decide.sensors import key_matches, period_of_write
 from interlock.model import keys
 from interlock.model.config import Mode, PipelineConfig, Schedule
 from interlock.model.errors import InvalidValueError, UnknownPipelineError
 from interlock.model.keys import RunKey, Table
-from interlock.model.periods import day_period, parse_period
+from interlock.model.periods import Granularity, parse_period, period_of
 from interlock.model.times import to_local, zone
 from interlock.ports.store import Store
 
@@ -86,7 +87,11 @@ class SensorPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadinessView(_View, frozen=True, kw_only=True):
-    """Would the rules let a run of that date start now, and what of each."""
+    """Would the rules let a run of that date start now, and what of each.
+
+    While an attempt is under way these are its own rules, of the config it was opened with; `config_changed` says that
+    the current config is another.
+    """
 
     pipeline: str
     schedule: str
@@ -99,6 +104,7 @@ class ReadinessView(_View, frozen=True, kw_only=True):
     excluded: str | None = None
     awaited_upstreams: list[str] = []
     run: RunSummary | None = None
+    config_changed: bool = False
 
 
 # ---------------------------------------------------------------------------------------------------- pipelines
@@ -247,18 +253,23 @@ def current_date(store: Store, config: PipelineConfig, schedule: Schedule, now: 
     if active:
         return max(active)
     tick = cron.previous_tick(schedule, now) if schedule.cron is not None else None
-    return str(tick.period if tick is not None else day_period(to_local(now, zone(schedule.timezone)).date()))
+    if tick is not None:
+        return str(tick.period)
+    wanted = declared_granularity(schedule) or Granularity.DAY
+    return str(period_of(to_local(now, zone(schedule.timezone)), wanted))
 
 
 def readiness_of(
     store: Store, pipeline_id: str, now: datetime, *, date: str | None = None, schedule: str | None = None
 ) -> ReadinessView:
-    """The rules as they stand for a run, whether it was opened or not."""
-    config = valid(store, pipeline_id)
-    chosen = choose_schedule(config, schedule)
-    key = RunKey(config.id, chosen.schedule_id, str(parse_period(date or current_date(store, config, chosen, now))))
-    verdict = readiness.readiness(store, config, key, now)
+    """The rules as they stand for a run, whether it was opened or not; those of its attempt, if one is under way."""
+    current = valid(store, pipeline_id)
+    chosen = choose_schedule(current, schedule)
+    key = RunKey(current.id, chosen.schedule_id, str(parse_period(date or current_date(store, current, chosen, now))))
     run_ = records.get_run(store, key)
+    active = run_ is not None and run_.active
+    config = catalog.judged_by(store, current, run_)
+    verdict = readiness.readiness(store, config, key, now)
     return ReadinessView(
         pipeline=key.pipeline,
         schedule=key.schedule,
@@ -268,7 +279,9 @@ def readiness_of(
         summary=verdict.summary(),
         results=list(verdict.results),
         evaluated_at=now,
-        excluded=calendars.withheld(chosen, catalog.calendars(store), key.period.day),
+        # An open run is not checked against the calendar again.
+        excluded=None if active else calendars.withheld(chosen, catalog.calendars(store), key.period.day),
         awaited_upstreams=list(readiness.awaited_upstreams(store, config, key)),
         run=run_views.summary_of(run_) if run_ else None,
+        config_changed=config != current,
     )
