@@ -9,6 +9,11 @@ __version__ = "0.1.0"
 __all__ = ["AsyncClient", "Client", "__version__"]
 
 
+def __dir__() -> list[str]:
+    """What is loaded only when it is asked for is there all the same: for completion and `help`."""
+    return sorted({*globals(), *__all__})
+
+
 def __getattr__(name: str) -> object:
     """The SDK is loaded when somebody asks for it: everything else of the program imports this package too."""
     if name in ("Client", "AsyncClient"):

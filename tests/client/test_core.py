@@ -128,6 +128,15 @@ def test_a_write_is_sent_until_it_arrives(first: Any) -> None:
     assert len({msgspec.json.encode(sent) for sent in script.of(Send)}) == 1
 
 
+def test_what_was_deleted_although_the_answer_was_lost_is_gone() -> None:
+    lost = Script(BROKEN, refused(404))
+    lost.perform(core(lost).delete_sensor("gold", "rows"))
+    assert [one.method for one in lost.of(Send)] == ["DELETE", "DELETE"]
+    absent = Script(refused(404))
+    with pytest.raises(NotFoundError):
+        absent.perform(core(absent).delete_sensor("gold", "rows"))
+
+
 @pytest.mark.parametrize("first", [BROKEN, refused(502), refused(503), refused(504), refused(500)])
 def test_a_rerun_is_never_asked_for_twice(first: Any) -> None:
     script = Script(first)

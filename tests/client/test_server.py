@@ -10,6 +10,7 @@ import pytest
 
 from interlock import AsyncClient, Client
 from interlock.client import (
+    ClientError,
     ConnectionFailedError,
     Event,
     NotFoundError,
@@ -65,6 +66,44 @@ def test_a_sensor_is_written_and_read(client: Client, gold: str) -> None:
     assert (written.pipeline, written.key, written.period, written.warnings) == (gold, "rows", DAY, [])
     found = client.sensor(gold, "rows").get()
     assert (found.data, found.period, found.read) == ({"count": 15432, "date": DAY}, DAY, True)
+
+
+def test_a_sensor_is_deleted(server: Process, client: Client, gold: str) -> None:
+    client.sensor(gold, "rows#2026-03-02").set(count=1)
+    client.sensor(gold, "rows").set(count=2)
+    client.sensor(gold, "rows#2026-03-02").delete()
+    assert [one.key for one in client.sensors.list(gold)] == ["rows"]
+
+    async def work(made: AsyncClient) -> None:
+        await made.sensor(gold, "rows").delete()
+
+    asynchronously(server, work)
+    for delete in (client.sensor(gold, "rows").delete, lambda: client.delete_sensor(gold, "rows")):
+        with pytest.raises(NotFoundError, match="has no sensor 'rows'"):
+            delete()
+
+
+def test_a_pipeline_is_explained_and_deleted(client: Client, gold: str) -> None:
+    client.sensor(gold, "up").set(READY)
+    until(lambda: _word(client, gold) == "waiting" or None, "the run")
+    found = client.why(gold, DAY)
+    assert (found.pipeline, found.date, found.state) == (gold, DAY, "waiting")
+    assert "no sensor rows" in str(found)
+    assert str(found).startswith(found.verdict)
+    client.delete(gold)
+    with pytest.raises(NotFoundError):
+        client.pipeline(gold)
+    with pytest.raises(NotFoundError):
+        client.delete(gold)
+
+
+def test_calendars(client: Client) -> None:
+    made = client.apply_calendar({"name": "sdk-month-end", "dates": ["2026-03-31"]})
+    assert made in client.calendars()
+    with pytest.raises(RefusedError, match="2026-02-30"):
+        client.apply_calendar({"name": "sdk-month-end", "dates": ["2026-02-30"]})
+    with pytest.raises(ClientError, match="has no name"):
+        client.apply_calendar({"dates": ["2026-03-31"]})
 
 
 def test_the_same_by_awaiting(server: Process, client: Client, gold: str) -> None:

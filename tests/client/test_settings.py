@@ -6,6 +6,7 @@ from typing import assert_type
 
 import pytest
 
+import interlock
 from interlock import AsyncClient, Client
 from interlock.client.answers import Readiness, Run, Sensor, Written
 from interlock.client.errors import ClientError
@@ -108,3 +109,10 @@ def test_importing_the_sdk_loads_nothing_of_the_controller() -> None:
     ours = {name for name in loaded if name.startswith("interlock.")}
     assert {name.split(".")[1] for name in ours} == {"client", "model"}
     assert not loaded & {"httpx", "asyncio", "sqlite3", "yaml", "zoneinfo", "typer", "rich", "structlog"}
+
+
+def test_the_clients_are_seen_before_they_are_loaded() -> None:
+    seen = "import sys, interlock; print('Client' in dir(interlock), 'interlock.client' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["True", "False"]
+    assert {"AsyncClient", "Client", "__version__"} <= set(dir(interlock))

@@ -183,6 +183,59 @@ class Readiness(_Answer, frozen=True, kw_only=True):
     config_changed: bool = False
 
 
+class Statement(_Answer, frozen=True, kw_only=True):
+    """One line of an explanation; `mark` is pass, fail or none."""
+
+    text: str
+    mark: str = "none"
+
+
+class Section(_Answer, frozen=True, kw_only=True):
+    """The statements about one question."""
+
+    title: str
+    lines: list[Statement] = []
+
+
+class Explanation(_Answer, frozen=True, kw_only=True):
+    """Why a pipeline ran, or has not. `state` is the word of the run, or what there is instead of a run.
+
+    As text (`str(explanation)`) it is made to be pasted into a chat.
+    """
+
+    pipeline: str
+    schedule: str
+    date: str
+    at: datetime
+    verdict: str
+    timezone: str = "UTC"
+    state: str = ""
+    sections: list[Section] = []
+    advice: str = ""
+
+    def __str__(self) -> str:
+        signs = {"pass": "+", "fail": "x"}
+        parts = [self.verdict]
+        for section in self.sections:
+            parts += ["", section.title, *(f"  {signs.get(one.mark, '-')} {one.text}" for one in section.lines)]
+        return "\n".join([*parts, *(["", f"What to do: {self.advice}"] if self.advice else [])])
+
+
+class Calendar(_Answer, frozen=True, kw_only=True):
+    """A named calendar: weekdays, dates, or both."""
+
+    name: str
+    days: list[str] = []
+    dates: list[str] = []
+    description: str = ""
+
+
+class Calendars(_Answer, frozen=True, kw_only=True):
+    """Every named calendar."""
+
+    items: list[Calendar]
+
+
 class Pipeline(_Answer, frozen=True, kw_only=True):
     """A pipeline in one line. One that is not `valid` is not run; `errors` say why; `latest_sla` is of `latest`."""
 

@@ -44,6 +44,10 @@ class Core:
         """The sensors of a pipeline, by key."""
         return self.exchange.pages(requests.list_sensors(pipeline), answers.Sensor, limit)
 
+    def delete_sensor(self, pipeline: str, key: str) -> Flow[None]:
+        """Forget the observation of a key; NotFoundError when there is none."""
+        return self.exchange.done(requests.delete_sensor(pipeline, key))
+
     # ---------------------------------------------------------------------------------------------- pipelines
 
     def pipelines(self, *, limit: int | None = None) -> Flow[list[answers.Pipeline]]:
@@ -58,6 +62,18 @@ class Core:
         """Create or change a pipeline; RefusedError names every error of the document, and nothing was changed."""
         return self.exchange.call(requests.put_pipeline(document), answers.Applied)
 
+    def delete(self, pipeline: str) -> Flow[None]:
+        """Delete a pipeline: it opens nothing new, what is under way ends. Its runs and events stay."""
+        return self.exchange.done(requests.delete_pipeline(pipeline))
+
+    def calendars(self) -> Flow[list[answers.Calendar]]:
+        """Every named calendar."""
+        return (yield from self.exchange.call(requests.list_calendars(), answers.Calendars)).items
+
+    def apply_calendar(self, document: Mapping[str, Any]) -> Flow[answers.Calendar]:
+        """Create or change a named calendar: `{"name": "month-end", "dates": ["2026-03-31"]}`, or `days`."""
+        return self.exchange.call(requests.put_calendar(document), answers.Calendar)
+
     # --------------------------------------------------------------------------------------------------- runs
 
     def readiness(
@@ -65,6 +81,10 @@ class Core:
     ) -> Flow[answers.Readiness]:
         """Would the rules let a run of that date (default: the current one) start now, and what of each rule."""
         return self.exchange.call(requests.readiness(pipeline, date, schedule), answers.Readiness)
+
+    def why(self, pipeline: str, date: str | None = None, *, schedule: str | None = None) -> Flow[answers.Explanation]:
+        """Why it ran, or why it has not: what opened it, each rule, what is awaited and what happens next."""
+        return self.exchange.call(requests.why(pipeline, date, schedule), answers.Explanation)
 
     def runs(self, pipeline: str, *, schedule: str | None = None, limit: int | None = 50) -> Flow[list[answers.Run]]:
         """The runs of a pipeline, the latest date first; `limit=None` is all of them."""

@@ -32,6 +32,10 @@ class Exchange:
         reply = yield from self._sent(request, repeatable=repeatable)
         return self.decoded(request.path, reply.body, answer)
 
+    def done(self, request: Send, *, repeatable: bool = True) -> Flow[None]:
+        """Send a request whose answer says nothing but that it was carried out."""
+        yield from self._sent(request, repeatable=repeatable)
+
     def pages(self, request: Send, item: type[T], limit: int | None) -> Flow[list[T]]:
         """The items of a list, page after page, up to a limit."""
         found: list[T] = []
@@ -51,7 +55,7 @@ class Exchange:
         failures = 0
         while True:
             came = yield request
-            if isinstance(came, Reply) and came.status < 400:
+            if isinstance(came, Reply) and (came.status < 400 or (failures and _is_gone(request, came))):
                 return came
             failures += 1
             wait = self._wait_after(came, failures, repeatable=repeatable)
@@ -86,3 +90,8 @@ class Exchange:
                 f"{self._settings.url}{where} answered something else than expected ({error}): "
                 "is that an Interlock server, and of about this version?"
             ) from error
+
+
+def _is_gone(request: Send, came: Reply) -> bool:
+    """What is deleted a second time, since the first answer was lost, is not found: that is what was wanted."""
+    return request.method == "DELETE" and came.status == 404

@@ -14,12 +14,13 @@ from interlock.client.steps import Flow
 
 WrittenT = TypeVar("WrittenT")
 SensorT = TypeVar("SensorT")
+DeletedT = TypeVar("DeletedT")
 BatchT = TypeVar("BatchT")
 ListT = TypeVar("ListT")
 
 
-class SensorHandle(Generic[WrittenT, SensorT]):
-    """One sensor: `handle.set(count=15432)`, `handle.get()`."""
+class SensorHandle(Generic[WrittenT, SensorT, DeletedT]):
+    """One sensor: `handle.set(count=15432)`, `handle.get()`, `handle.delete()`."""
 
     def __init__(
         self,
@@ -28,12 +29,14 @@ class SensorHandle(Generic[WrittenT, SensorT]):
         key: str,
         write: Callable[[Flow[Written]], WrittenT],
         read: Callable[[Flow[Sensor]], SensorT],
+        delete: Callable[[Flow[None]], DeletedT],
     ) -> None:
         self.pipeline = pipeline
         self.key = key
         self._core = core
         self._write = write
         self._read = read
+        self._delete = delete
 
     def set(self, data: Mapping[str, Any] | None = None, /, *, ttl: int | None = None, **fields: Any) -> WrittenT:
         """Write an observation: a mapping, fields by name, or both. Durable when it returns.
@@ -48,6 +51,10 @@ class SensorHandle(Generic[WrittenT, SensorT]):
     def get(self) -> SensorT:
         """The latest observation; NotFoundError when it was never written, or has expired."""
         return self._read(self._core.read_sensor(self.pipeline, self.key))
+
+    def delete(self) -> DeletedT:
+        """Forget the observation; NotFoundError when there is none."""
+        return self._delete(self._core.delete_sensor(self.pipeline, self.key))
 
 
 class SensorsHandle(Generic[BatchT, ListT]):

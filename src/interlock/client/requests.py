@@ -10,9 +10,11 @@ import msgspec
 from interlock.client.answers import PipelineDetail
 from interlock.client.errors import ClientError
 from interlock.client.steps import Params, Send
+from interlock.client.values import encoded
 
 API: Final = "/api/v1"
 PIPELINES: Final = f"{API}/pipelines"
+CALENDARS: Final = f"{API}/calendars"
 EVENTS: Final = f"{API}/events"
 STREAM: Final = f"{API}/events/stream"
 
@@ -41,6 +43,11 @@ def get_sensor(pipeline: str, key: str) -> Send:
     return Send(method="GET", path=_sensor(pipeline, key))
 
 
+def delete_sensor(pipeline: str, key: str) -> Send:
+    """Forget one sensor."""
+    return Send(method="DELETE", path=_sensor(pipeline, key))
+
+
 def list_sensors(pipeline: str) -> Send:
     """The sensors of a pipeline."""
     return Send(method="GET", path=f"{_pipeline(pipeline)}/sensors")
@@ -63,6 +70,29 @@ def put_pipeline(document: Mapping[str, Any]) -> Send:
     if not isinstance(name, str) or not name:
         raise ClientError("the document has no pipeline.id: write {'pipeline': {'id': 'gold-revenue'}, ...}")
     return _with_body("PUT", _pipeline(name), dict(document))
+
+
+def delete_pipeline(pipeline: str) -> Send:
+    """Delete a pipeline."""
+    return Send(method="DELETE", path=_pipeline(pipeline))
+
+
+def list_calendars() -> Send:
+    """All named calendars."""
+    return Send(method="GET", path=CALENDARS)
+
+
+def put_calendar(document: Mapping[str, Any]) -> Send:
+    """Create or change a calendar; its name is in the document."""
+    name = document.get("name")
+    if not isinstance(name, str) or not name:
+        raise ClientError("the calendar has no name: write {'name': 'month-end', 'dates': ['2026-03-31']}")
+    return _with_body("PUT", f"{CALENDARS}/{_part(name)}", dict(document))
+
+
+def why(pipeline: str, date: str | None, schedule: str | None) -> Send:
+    """Why a run is as it is."""
+    return Send(method="GET", path=f"{_pipeline(pipeline)}/why", params=_given(date=date, schedule=schedule))
 
 
 def readiness(pipeline: str, date: str | None, schedule: str | None) -> Send:
@@ -142,12 +172,8 @@ def _instant(value: datetime | str) -> str:
 
 
 def _with_body(method: str, path: str, body: object, params: Mapping[str, str] | None = None) -> Send:
-    try:
-        encoded = msgspec.json.encode(body)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ClientError(f"this cannot be sent as JSON: {error}") from error
     headers = {"Content-Type": "application/json"}
-    return Send(method=method, path=path, params=params or {}, headers=headers, body=encoded)
+    return Send(method=method, path=path, params=params or {}, headers=headers, body=encoded(body))
 
 
 def _given(**params: str | None) -> dict[str, str]:

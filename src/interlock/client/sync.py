@@ -76,11 +76,16 @@ class Client:
     write_sensors = _method(Core.write_sensors)
     read_sensor = _method(Core.read_sensor)
     read_sensors = _method(Core.read_sensors)
+    delete_sensor = _method(Core.delete_sensor)
     pipelines = _method(Core.pipelines)
     pipeline = _method(Core.pipeline)
     apply = _method(Core.apply)
+    delete = _method(Core.delete)
+    calendars = _method(Core.calendars)
+    apply_calendar = _method(Core.apply_calendar)
     readiness = _method(Core.readiness)
     wait_until_ready = _method(following.wait_until_ready)
+    why = _method(Core.why)
     runs = _method(Core.runs)
     run = _method(Core.run)
     rerun = _method(Core.rerun)
@@ -90,9 +95,9 @@ class Client:
     dead_letters = _method(Core.dead_letters)
     redrive = _method(Core.redrive)
 
-    def sensor(self, pipeline: str, key: str) -> SensorHandle[Written, Sensor]:
-        """One sensor, to `set` and to `get`."""
-        return SensorHandle(self.core, pipeline, key, self.perform, self.perform)
+    def sensor(self, pipeline: str, key: str) -> SensorHandle[Written, Sensor, None]:
+        """One sensor, to `set`, `get` and `delete`."""
+        return SensorHandle(self.core, pipeline, key, self.perform, self.perform, self.perform)
 
     @property
     def sensors(self) -> SensorsHandle[list[Written], list[Sensor]]:
