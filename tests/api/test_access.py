@@ -64,6 +64,7 @@ TABLE: list[tuple[str, str, Any, set[str]]] = [
         {"sensors": [{"pipeline": name, "key": "k", "data": {}} for name in ("gold", "silver")]},
         {"sensor:write"},
     ),
+    ("DELETE", f"{V1}/pipelines/gold/sensors/absent", None, {"sensor:write", "of-gold"}),
     ("POST", f"{V1}/lineage", {"run": {}, "job": {}}, {"sensor:write", "of-gold", "of-ingest"}),
     ("POST", f"{V1}/pipelines/gold/jobs", {"date": "2026-03-03", "result": "fail"}, {"job:write", "of-gold"}),
     ("POST", f"{V1}/pipelines/bronze/jobs", {"date": "2026-03-03", "result": "fail"}, {"job:write", "of-ingest"}),

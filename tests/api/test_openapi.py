@@ -47,6 +47,7 @@ ROUTES = [
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/metrics"),
+    ("DELETE", f"{V1}/pipelines/{{pipeline}}/sensors/{{key}}"),
     ("DELETE", f"{V1}/pipelines/{{pipeline}}"),
 ]
 KNOWN = "gold-revenue"

@@ -108,6 +108,17 @@ def test_a_sensor_with_a_ttl_expires(api: httpx.Client, apply: Apply) -> None:
     problem(api.put(f"{V1}/pipelines/expiring/sensors/rows", json={}, params={"ttl": "soon"}), 422, "invalid-request")
 
 
+def test_a_deleted_sensor_is_absent(api: httpx.Client, apply: Apply) -> None:
+    apply("forgetting")
+    path = f"{V1}/pipelines/forgetting/sensors/{_quoted('a/b#2026-03-03')}"
+    api.put(path, json={"count": 5})
+    assert api.delete(path).status_code == 204
+    problem(api.get(path), 404, "not-found")
+    problem(api.delete(path), 404, "not-found")
+    problem(api.delete(f"{V1}/pipelines/forgetting/sensors/_own"), 422, "invalid-value")
+    problem(api.delete(f"{V1}/pipelines/forgotten/sensors/rows"), 404, "unknown-pipeline")
+
+
 def test_a_batch_is_written_whole_or_not_at_all(api: httpx.Client, apply: Apply) -> None:
     apply("batch-a")
     apply("batch-b")

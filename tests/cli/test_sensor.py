@@ -1,5 +1,6 @@
 """`interlock sensor`: writing says what followed, reading says what there is."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ Capsys = pytest.CaptureFixture[str]
         (["stats.rows=5"], None, {"stats.rows": 5}),
         ([], '{"count": 5}', {"count": 5}),
         (["b=2"], '{"a": 1}', {"a": 1, "b": 2}),
-        ([], None, {}),
+        ([], "{}", {}),
     ],
 )
 def test_fields(fields: list[str], data: str | None, expected: dict[str, Any]) -> None:
@@ -38,6 +39,7 @@ def test_fields(fields: list[str], data: str | None, expected: dict[str, Any]) -
 @pytest.mark.parametrize(
     ("fields", "data", "said"),
     [
+        ([], None, "say what was observed"),
         (["count"], None, "FIELD=VALUE"),
         (["=5"], None, "FIELD=VALUE"),
         (["a=1", "a=2"], None, "twice"),
@@ -57,7 +59,7 @@ def test_fields_that_are_none(fields: list[str], data: str | None, said: str) ->
 def test_a_write_that_opens_a_run_says_so(capsys: Capsys, server: Process) -> None:
     stage = served(capsys, server, "opens")
     out = stage.good("sensor", "set", "opens", "up", "status=ready", "--date", DAY)
-    assert out.startswith(f'stored opens/up for {DAY}: {{"status":"ready","date":"{DAY}"}}\n')
+    assert out.startswith(f'stored opens/up#{DAY} for {DAY}: {{"status":"ready"}}\n')
     assert "TRIGGER_STARTED" in out
     assert "1 of 2 pass" in out
     assert "✗ rows: no sensor rows" in out
@@ -81,31 +83,75 @@ def test_a_write_that_leads_to_nothing(capsys: Capsys, server: Process) -> None:
     assert "`interlock why idle" in out
 
 
+@pytest.mark.parametrize("period", ["2026-03-02", "2026-03-02T10", "2026-03-02T1015"])
+def test_a_write_of_the_past_leaves_todays_value_alone(capsys: Capsys, server: Process, period: str) -> None:
+    stage = served(capsys, server, "past")
+    stage.good("sensor", "set", "past", "rows", "count=50")
+    stage.good("sensor", "set", "past", "rows", "count=1", "--date", period.replace("-", ""))
+    assert stage.json("sensor", "get", "past", "rows")["data"] == {"count": 50}
+    found = stage.json("sensor", "get", "past", f"rows#{period}")
+    assert (found["period"], found["data"]) == (period, {"count": 1})
+
+
 @pytest.mark.parametrize(
-    ("date", "expected"),
+    ("zone", "period", "expected"),
     [
-        ("2026-03-02T10", {"date": "2026-03-02", "hour": 10}),
-        ("20260302", {"date": "2026-03-02"}),
+        ("UTC", "2026-03-02", ("rows", {"count": 5, "date": "2026-03-02"})),
+        ("UTC", "2026-03-02T23", ("rows", {"count": 5, "date": "2026-03-02", "hour": 23})),
+        ("UTC", "2026-03-02T22", ("rows#2026-03-02T22", {"count": 5})),
+        ("UTC", "2026-03-02T2330", ("rows#2026-03-02T2330", {"count": 5})),
+        ("UTC", "2026-03-03", ("rows#2026-03-03", {"count": 5})),
+        ("Pacific/Auckland", "2026-03-03", ("rows", {"count": 5, "date": "2026-03-03"})),
+        ("Pacific/Auckland", "2026-03-02", ("rows#2026-03-02", {"count": 5})),
     ],
 )
-def test_the_period_of_a_write(capsys: Capsys, server: Process, date: str, expected: dict[str, Any]) -> None:
-    stage = served(capsys, server, "periods")
-    stage.good("sensor", "set", "periods", "rows", "--date", date)
-    assert stage.json("sensor", "get", "periods", "rows")["data"] == expected
+def test_only_the_current_period_is_written_to_the_plain_key(
+    capsys: Capsys,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    zone: str,
+    period: str,
+    expected: tuple[str, dict[str, Any]],
+) -> None:
+    monkeypatch.setattr("interlock.cli.sensor.now", lambda: datetime(2026, 3, 2, 23, 30, tzinfo=UTC))
+    stage = plain(capsys, tmp_path, pipeline("gold", schedule={"timezone": zone}))
+    stage.good("sensor", "set", "gold", "rows", "count=5", "--date", period)
+    (found,) = stage.json("sensor", "list", "gold")["sensors"]
+    assert (found["key"], found["data"], found["period"]) == (*expected, period)
 
 
-def test_minutes_are_told_by_the_key(capsys: Capsys, server: Process) -> None:
-    stage = served(capsys, server, "minutes")
-    stage.good("sensor", "set", "minutes", "rows", "count=1", "--date", "2026-03-02T1015")
-    assert stage.json("sensor", "get", "minutes", "rows#2026-03-02T1015")["period"] == "2026-03-02T1015"
+def test_a_number_for_a_date(capsys: Capsys, server: Process) -> None:
+    stage = served(capsys, server, "numbers")
+    out = stage.good("sensor", "set", "numbers", "rows", "count=5", "date=20260302")
+    assert out.startswith("stored numbers/rows for 2026-03-02:")
+    assert "warning" not in out
+
+
+def test_a_deleted_sensor_is_gone(capsys: Capsys, server: Process) -> None:
+    stage = served(capsys, server, "deletes")
+    stage.good("sensor", "set", "deletes", "rows", "count=5")
+    assert stage.good("sensor", "delete", "deletes", "rows") == "deleted deletes/rows\n"
+    assert "has no sensor 'rows'" in stage.refused("sensor", "get", "deletes", "rows")
+    assert "has no sensor 'rows'" in stage.refused("sensor", "delete", "deletes", "rows")
+    assert "did you mean deletes" in stage.refused("sensor", "delete", "deltes", "rows")
+
+
+def test_without_a_field_the_value_stays(capsys: Capsys, server: Process) -> None:
+    stage = served(capsys, server, "stays")
+    stage.good("sensor", "set", "stays", "rows", "count=5")
+    assert "say what was observed" in stage.refused("sensor", "set", "stays", "rows", code=2)
+    assert "say what was observed" in stage.refused("sensor", "set", "stays", "rows", "--date", DAY, code=2)
+    assert stage.json("sensor", "get", "stays", "rows")["data"] == {"count": 5}
 
 
 def test_what_is_wrong_is_said(capsys: Capsys, server: Process) -> None:
     stage = served(capsys, server, "strict")
     assert "did you mean strict" in stage.refused("sensor", "set", "strct", "rows", "count=1")
     assert "reserved" in stage.refused("sensor", "set", "strict", "_x", "count=1")
-    assert "not a duration" in stage.refused("sensor", "set", "strict", "rows", "--ttl", "3600", code=2)
-    assert "2026-13" in stage.refused("sensor", "set", "strict", "rows", "--date", "2026-13-01", code=2)
+    assert "not a duration" in stage.refused("sensor", "set", "strict", "rows", "n=1", "--ttl", "3600", code=2)
+    assert "2026-13" in stage.refused("sensor", "set", "strict", "rows", "n=1", "--date", "2026-13-01", code=2)
+    again = stage.refused("sensor", "set", "strict", f"rows#{DAY}", "n=1", "--date", DAY, code=2)
+    assert f"the key rows#{DAY} says it already" in again
     twice = stage.refused("sensor", "set", "strict", "rows", "date=x", "--date", DAY, code=2)
     assert "says it already" in twice
 
@@ -146,7 +192,7 @@ def test_a_store_without_a_server(capsys: Capsys, tmp_path: Path) -> None:
     assert "TRIGGER_STARTED" not in out
     listed = stage.good("sensor", "list", "gold").splitlines()
     assert listed[0].split() == ["key", "received", "period", "data"]
-    assert listed[1].split()[0] == "rows"
+    assert listed[1].split()[0] == f"rows#{DAY}"
 
 
 def test_a_ttl_is_a_length_of_time(capsys: Capsys, tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from typing import Annotated, Any, Final
 from urllib.parse import unquote
 
 import msgspec
-from litestar import Request, get, post, put
+import structlog
+from litestar import Request, delete, get, post, put
 from litestar.openapi.spec import Example
 from litestar.params import Body, PathParameter, QueryParameter
 
@@ -19,6 +20,8 @@ from interlock.embedded.tokens import Scope
 from interlock.model.errors import InterlockError
 from interlock.ports.limits import MAX_COMMIT_BYTES
 from interlock.ports.store import MAX_WRITES, Put
+
+_log = structlog.get_logger(__name__)
 
 _MARK: Final = "/sensors/"
 _MOST: Final = 1000
@@ -172,6 +175,28 @@ def read_sensor(pipeline: PipelineArg, key: KeyArg, request: Request[Any, Any, A
     return found
 
 
+@delete(
+    "/pipelines/{pipeline:str}/sensors/{key:path}",
+    opt=needs(Scope.SENSOR_WRITE),
+    status_code=204,
+    sync_to_thread=True,
+    responses=documented(404, 422),
+    operation_id="deleteSensor",
+    summary="Delete a sensor",
+    tags=["sensors"],
+)
+def delete_sensor(
+    pipeline: PipelineArg, key: KeyArg, request: Request[Any, Any, Any], service: ServiceArg, caller: CallerArg
+) -> None:
+    """The observation is forgotten: rules that read it find none, or the one without a `#period`."""
+    name = key_of(request)
+    if caller.token is not None:
+        caller.check_for(Scope.SENSOR_WRITE, pipeline, views.known(service.engine.store, pipeline).config)
+    if not writing.delete_sensor(service.control, pipeline, name):
+        raise not_found(f"pipeline {pipeline!r} has no sensor {name!r}: it was never written, or has expired")
+    _log.info("sensor deleted", pipeline=pipeline, key=name, by=caller.name)
+
+
 @get(
     "/pipelines/{pipeline:str}/sensors",
     opt=needs(Scope.READ),
@@ -188,4 +213,4 @@ def list_sensors(
     return views.sensors(service.engine.store, pipeline, service.clock.now(), after=cursor, limit=limit)
 
 
-ROUTES: Final = (write_sensor, write_batch, read_sensor, list_sensors)
+ROUTES: Final = (write_sensor, write_batch, read_sensor, delete_sensor, list_sensors)

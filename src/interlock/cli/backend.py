@@ -45,6 +45,10 @@ class Backend(Protocol):
         """The sensors of a pipeline, by key."""
         ...
 
+    def delete_sensor(self, pipeline: str, key: str) -> None:
+        """Forget the observation of a key; an error when there is none."""
+        ...
+
     def pipelines(self, *, limit: int | None = None) -> "list[Pipeline]":
         """Every pipeline, by id, with its latest run."""
         ...

@@ -1,7 +1,7 @@
-"""`interlock sensor set | get | list`: write an observation and see what follows; look at what was observed."""
+"""`interlock sensor set | get | list | delete`: write an observation and see what follows; look at what there is."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -11,7 +11,13 @@ from interlock.cli.completion import PipelineArgument
 from interlock.cli.output import JsonOption, columns, log_to_stderr, one_line, plain_console, print_json
 from interlock.cli.store_access import StoreOption, UrlOption
 from interlock.cli.wording import away, moment, now, period_option
-from interlock.model.errors import InvalidValueError
+from interlock.model.errors import InterlockError, InvalidValueError
+from interlock.model.keys import split_sensor_key
+from interlock.model.periods import Granularity, Period
+from interlock.model.times import zone
+
+if TYPE_CHECKING:
+    from interlock.cli.backend import Backend
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Write sensors, and look at them.")
 
@@ -42,16 +48,19 @@ def set_(  # noqa: PLR0913 - an argument per option
 ) -> None:
     """Write an observation, and say what followed: the period, a run that was opened, rules, what is awaited.
 
-    A value that reads as JSON is JSON (5, true, "5"), anything else is text.
+    A value that reads as JSON is JSON (5, true, "5"), anything else is text. An observation of another period than the
+    current one is written to KEY#D: the value of KEY, which is today's, stays.
 
     Example: interlock sensor set gold-revenue row-count count=15432 --date 2026-03-02
     """
     from interlock.cli.aftermath import print_aftermath, watch
 
     log_to_stderr()
-    named, observed = _about(key, observation(fields or [], data), date)
+    given = observation(fields or [], data)
+    period = None if date is None else _period(date, key, given)
     expires = None if ttl is None else _expiry(ttl, now())
     with connected(store, url, writing=True) as there:
+        named, observed = (key, given) if period is None else _about(there.backend, pipeline, key, given, period)
         written = there.backend.write_sensor(pipeline, named, observed, ttl=expires)
         found = watch(there.backend, written, served=there.served)
     if json:
@@ -96,6 +105,31 @@ def get(
         console.print(f"  {one_line(name)} = {one_line(_text(value))}")
 
 
+@app.command("delete")
+def delete(
+    pipeline: PipelineArgument,
+    key: KeyArgument,
+    *,
+    store: StoreOption = None,
+    url: UrlOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Forget the observation of a sensor; exits 1 when there is none. Rules that read it find none, or KEY for KEY#D.
+
+    Example: interlock sensor delete gold-revenue row-count#2026-03-02
+    """
+    log_to_stderr()
+    with connected(store, url, writing=True) as there:
+        there.backend.delete_sensor(pipeline, key)
+    if json:
+        print_json({"deleted": {"pipeline": pipeline, "key": key}, "served": there.served})
+        return
+    console = plain_console()
+    console.print(f"deleted {pipeline}/{key}", style="green")
+    if not there.served:
+        console.print(NOT_SERVED, style="yellow")
+
+
 @app.command("list")
 def list_(
     pipeline: PipelineArgument, *, store: StoreOption = None, url: UrlOption = None, json: JsonOption = False
@@ -124,7 +158,12 @@ def list_(
 
 
 def observation(fields: list[str], data: str | None) -> dict[str, Any]:
-    """The object that `field=value` arguments and `--data` describe together."""
+    """The object that `field=value` arguments and `--data` describe together; without any it would wipe the value."""
+    if not fields and data is None:
+        raise typer.BadParameter(
+            "say what was observed: count=5, or --data '{...}'; `interlock sensor delete` forgets a value",
+            param_hint="FIELD=VALUE",
+        )
     found: dict[str, Any] = {} if data is None else _object(data)
     for field in fields:
         name, mark, text = field.partition("=")
@@ -153,19 +192,38 @@ def _value(text: str) -> Any:
         return text
 
 
-def _about(key: str, data: dict[str, Any], date: str | None) -> tuple[str, dict[str, Any]]:
-    """`--date` as the fields `date` and `hour`, or, for minutes, as the suffix of the key."""
-    if date is None:
-        return key, data
-    period = period_option(date)
-    clash = [name for name in ("date", "hour") if name in data]
+def _period(date: str, key: str, data: dict[str, Any]) -> Period:
+    clash = [f"the field {name}" for name in ("date", "hour") if name in data]
+    if split_sensor_key(key)[1] is not None:
+        clash.append(f"the key {key}")
     if clash:
-        raise typer.BadParameter(f"the field {clash[0]} says it already", param_hint="--date")
-    text = str(period)
-    if len(text) > len("2026-03-02T10"):
-        return f"{key}#{text}", data
+        raise typer.BadParameter(f"{clash[0]} says it already", param_hint="--date")
+    return period_option(date)
+
+
+def _about(
+    backend: "Backend", pipeline: str, key: str, data: dict[str, Any], period: Period
+) -> tuple[str, dict[str, Any]]:
+    """Under which key `--date` is written: the current period as fields of the plain key, any other as `key#D`.
+
+    What is written to the plain key replaces its value, and that is the current period's.
+    """
+    if not _is_current(backend, pipeline, period) or period.granularity is Granularity.MINUTE:
+        return f"{key}#{period}", data
     hour = {} if period.hour is None else {"hour": period.hour}
     return key, {**data, "date": period.day.isoformat(), **hour}
+
+
+def _is_current(backend: "Backend", pipeline: str, period: Period) -> bool:
+    """Is it that period now, in the zone of every schedule? No, where the pipeline cannot be read."""
+    try:
+        document = backend.pipeline(pipeline).document
+        several = document.get("schedules") or [document.get("schedule") or {}]
+        zones = {zone(str(one.get("timezone") or "UTC")) for one in several if isinstance(one, dict)}
+    except InterlockError:
+        return False
+    reference = now()
+    return all(period.start(tz) <= reference < period.end(tz) for tz in zones)
 
 
 def _expiry(text: str, reference: datetime) -> int:

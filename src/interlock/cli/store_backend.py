@@ -79,15 +79,18 @@ class StoreBackend:
         """The latest observation of a key."""
         found = views.sensor(self.store, pipeline, key)
         if found is None:
-            raise InvalidValueError(
-                f"pipeline {pipeline!r} has no sensor {key!r}: it was never written, or has expired"
-            )
+            raise _no_sensor(pipeline, key)
         return _answer(found, answers.Sensor)
 
     def read_sensors(self, pipeline: str, *, limit: int | None = None) -> list[answers.Sensor]:
         """The sensors of a pipeline, by key."""
         page = views.sensors(self.store, pipeline, self.clock.now(), limit=limit or _ALL)
         return [_answer(one, answers.Sensor) for one in page.items]
+
+    def delete_sensor(self, pipeline: str, key: str) -> None:
+        """Forget the observation of a key; an error when there is none."""
+        if not writing.delete_sensor(self._control, pipeline, key):
+            raise _no_sensor(pipeline, key)
 
     # ---------------------------------------------------------------------------------------------- pipelines
 
@@ -241,6 +244,10 @@ class StoreBackend:
 def _answer(value: msgspec.Struct, type_: type[T]) -> T:
     """The very value a program would get over HTTP: the views and the SDK's answers say the same."""
     return msgspec.json.decode(msgspec.json.encode(value), type=type_)
+
+
+def _no_sensor(pipeline: str, key: str) -> InvalidValueError:
+    return InvalidValueError(f"pipeline {pipeline!r} has no sensor {key!r}: it was never written, or has expired")
 
 
 def _types(given: str | Sequence[str] | None) -> tuple[EventType, ...]:

@@ -39,6 +39,14 @@ def observe(control: Control, pipeline: str, key: str, at: datetime, written: It
         _reopen_exhausted(control, current, sensor)
 
 
+def removed(control: Control, pipeline: str, key: str) -> None:
+    """A sensor was deleted. Without `key#D` the run of D reads `key`: that may be what it waits for."""
+    current, gone = catalog.in_force(control.store, pipeline), Sensor(key, {}, control.now())
+    waking.wake_readers(control, pipeline, gone, current, ())
+    if current is not None and not current.config.dry_run:
+        _reopen_exhausted(control, current, gone)
+
+
 def _consider(control: Control, current: catalog.InForce, sensor: Sensor) -> list[RunKey]:
     """What a write means by the current config; the runs that it opened."""
     config = current.config

@@ -57,10 +57,12 @@ def at_of(change: Change) -> datetime:
 
 
 def sensor_changed(control: Control, change: Change) -> None:
-    """A sensor was written: it may open, wake, re-open, drift, be late."""
+    """A sensor was written: it may open, wake, re-open, drift, be late. Or it was deleted, and others count now."""
+    key = change.sk[len(keys.SENSOR) :]
     if change.item is not None:
-        key = change.sk[len(keys.SENSOR) :]
         observing.observe(control, keys.pipeline_of(change.pk), key, at_of(change), change.item)
+    elif "#" in key:
+        observing.removed(control, keys.pipeline_of(change.pk), key)
 
 
 def run_changed(control: Control, change: Change) -> None:

@@ -12,10 +12,10 @@ from interlock.decide.sensors import key_matches, period_of_write
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InvalidValueError, UnknownPipelineError
-from interlock.model.keys import RunKey
+from interlock.model.keys import RunKey, check_sensor_key
 from interlock.model.run import FailureCategory, JobEvent, JobRecord, Run, RunStatus
 from interlock.model.sensor import check_observation
-from interlock.ports.store import Matches, Put, Require
+from interlock.ports.store import Delete, Matches, Present, Put, Require
 
 
 class Written(msgspec.Struct, frozen=True, rename="camel"):
@@ -54,6 +54,14 @@ def prepare_sensor(
         warnings=(*_warnings(config, key, own.problem), *_ttl_warnings(ttl, received)),
     )
     return Put(where, records.sensor_item(observation, received, ttl=ttl, by=by)), written
+
+
+def delete_sensor(control: Control, pipeline: str, key: str) -> bool:
+    """Forget an observation; False when there is none. An unknown pipeline is an error."""
+    known_pipeline(control, pipeline)
+    check_sensor_key(key)
+    where = records.control_key(keys.pipeline_pk(pipeline), keys.sensor_sk(key))
+    return control.store.get(where) is not None and control.store.commit([Delete(where, Present())]) is None
 
 
 def _warnings(config: PipelineConfig | None, key: str, problem: str) -> tuple[str, ...]:
