@@ -154,7 +154,6 @@ NOT_IN_SCENARIOS: Final = frozenset(
         EventType.INFRA_ALARM,  # comes from the infrastructure below
         EventType.INFRA_FAILURE,  # needs a store that cannot be read
         EventType.PROBE_FAILED,  # a scenario has no probes
-        EventType.SCHEDULE_MISSED,  # needs a controller that was away: a scripted crash takes no time
         EventType.SFN_TIMEOUT,  # the embedded execution is bounded so that its windows fit
         EventType.TRIGGER_UNCERTAIN,  # needs a target that cannot be searched
         EventType.WATCHDOG_DEGRADED,  # needs a record that cannot be read
