@@ -14,19 +14,25 @@ from interlock.decide.sla import (
     SlaTimes,
     SlaVerdict,
     alert_event_type,
+    carried_over,
     completion,
     due,
     forgotten_at,
+    is_over,
     is_past,
     next_instants,
     project,
     scheduled_start,
     sla_times,
+    state_of,
+    watched_from,
+    with_arrival,
 )
 from interlock.model.config import Check, Include, Schedule, Sla, Trigger
 from interlock.model.durations import Duration
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType
+from interlock.model.keys import RunKey
 from interlock.model.periods import Granularity, Period, parse_period, period_of
 from interlock.model.run import SlaKind, SlaOutcome, SlaState
 from interlock.model.times import format_instant, to_local, zone
@@ -199,6 +205,25 @@ def test_the_four_instants(sla: Sla, first_arrival: datetime | None, deadline: s
     assert sla_times(sla, sensor(), parse_period("2026-03-02"), first_arrival) == SlaTimes(deadline, *moments)
 
 
+@pytest.mark.parametrize(
+    ("schedule", "sla", "period", "expected"),
+    [
+        (cron("0 8 * * *"), Sla(ready_by="09:00"), "2026-03-02", "2026-03-02T09:00:00Z"),
+        (cron("0 8 * * *"), Sla(ready_by="07:00", deadline="10:00"), "2026-03-02", "2026-03-03T07:00:00Z"),
+        (sensor(), Sla(ready_by="09:00"), "2026-03-02", "2026-03-03T09:00:00Z"),
+        (sensor(), Sla(ready_by="09:00", day_offset=0), "2026-03-02", "2026-03-02T09:00:00Z"),
+        (sensor(), Sla(ready_by=":20"), "2026-03-02T10", "2026-03-02T11:20:00Z"),
+        (include(), Sla(ready_by="09:00"), "2026-03-31", "2026-03-31T09:00:00Z"),
+        (sensor(NEW_YORK), Sla(ready_by="02:30"), "2026-03-07", "2026-03-08T07:00:00Z"),
+    ],
+)
+def test_ready_by_is_computed_as_a_deadline_is(schedule: Schedule, sla: Sla, period: str, expected: str) -> None:
+    ready = sla_times(sla, schedule, parse_period(period), None).ready_by_at
+    assert ready is not None
+    assert format_instant(ready) == expected
+    assert f"{breach_of(schedule, replace(sla, deadline=sla.ready_by), period)}:00Z" == expected
+
+
 def test_an_sla_beyond_the_calendar_is_refused() -> None:
     eternal = Sla(deadline="10:00", expected_duration=Duration(days=3660))
     with pytest.raises(InvalidValueError, match="0005-01-01"):
@@ -258,9 +283,10 @@ def test_a_breach_shows_the_deadline_unless_the_clocks_skip_it(sla: Sla, schedul
     assert f"{shown:%H:%M}".endswith(sla.deadline) or shown - before > timedelta(seconds=1)
 
 
-W, B, RW, RB = SlaKind.WARNING, SlaKind.BREACH, SlaKind.RELATIVE_WARNING, SlaKind.RELATIVE_BREACH
-# Warnings at 9 and 11, breaches at 10 and 12.
-HOURS = {W: 9, B: 10, RW: 11, RB: 12}
+R, W, B = SlaKind.READINESS, SlaKind.WARNING, SlaKind.BREACH
+RW, RB = SlaKind.RELATIVE_WARNING, SlaKind.RELATIVE_BREACH
+# Ready at 8, warnings at 9 and 11, breaches at 10 and 12.
+HOURS = {R: 8, W: 9, B: 10, RW: 11, RB: 12}
 
 
 def hour(hours: float) -> datetime:
@@ -276,6 +302,8 @@ def state(*kinds: SlaKind, fired: tuple[SlaKind, ...] = (), outcome: SlaOutcome 
         version=1,
         config_version="c",
         deadline="10:00",
+        ready_by="08:00",
+        ready_by_at=moments.get(R),
         warning_at=moments.get(W),
         breach_at=moments.get(B),
         relative_warning_at=moments.get(RW),
@@ -305,7 +333,17 @@ def state(*kinds: SlaKind, fired: tuple[SlaKind, ...] = (), outcome: SlaOutcome 
         (state(W, B, RW, RB), 24, (B, RB)),
         (state(W, B, RW, RB, fired=(B,)), 24, (RB,)),
         (state(W, B, RW, RB, fired=(RB,)), 9, (W,)),
-        *((state(W, B, RW, RB, outcome=outcome), 24, ()) for outcome in SlaOutcome),
+        (state(R), 7.99, ()),
+        (state(R), 8, (R,)),
+        (state(R, W, B), 9, (R, W)),
+        (state(R, W, B, fired=(R,)), 9, (W,)),
+        # The breach says what is awaited, too.
+        (state(R, W, B), 10, (B,)),
+        (state(R, W, B, fired=(B,)), 24, ()),
+        (state(R, RW, RB), 24, (R, RB)),
+        (replace(state(R, W, B), ready_at=hour(7)), 9, (W,)),
+        (replace(state(R, W, B, RW, RB), back_fill=True), 24, ()),
+        *((state(R, W, B, RW, RB, outcome=outcome), 24, ()) for outcome in SlaOutcome),
     ],
 )
 def test_due(sla: SlaState, now: float, expected: tuple[SlaKind, ...]) -> None:
@@ -316,7 +354,9 @@ def test_due(sla: SlaState, now: float, expected: tuple[SlaKind, ...]) -> None:
     ("sla", "expected"),
     [
         (state(), []),
-        (state(W, B, RW, RB), [W, B, RW, RB]),
+        (state(R, W, B, RW, RB), [R, W, B, RW, RB]),
+        (replace(state(R, W, B), ready_at=hour(7)), [W, B]),
+        (replace(state(R, W, B), back_fill=True), []),
         (state(W, B, fired=(W,)), [B]),
         (state(W, B, RW, RB, fired=(B,)), [RW, RB]),
         (state(W, B, RW, RB, fired=(B, RW)), [RB]),
@@ -335,7 +375,7 @@ def test_each_alert_is_given_once_and_no_breach_is_missed(kinds: set[SlaKind], l
         given_alerts += due(state(*kinds, fired=tuple(given_alerts)), hour(now))
     assert len(given_alerts) == len(set(given_alerts))
     assert {B, RB} & kinds <= set(given_alerts) <= kinds
-    for warning, breach in ((W, B), (RW, RB)):
+    for warning, breach in ((W, B), (RW, RB), (R, B)):
         order = [kind for kind in given_alerts if kind in (warning, breach)]
         assert order in ([], [warning], [breach], [warning, breach])
 
@@ -360,6 +400,10 @@ MET, RECOVERED = SlaOutcome.MET, SlaOutcome.RECOVERED
         (state(B, RW, RB), 9.5, (MET, 1800, 10)),
         (state(B, RW, RB), 10.5, (RECOVERED, -1800, 10)),
         (state(W, B, fired=(W,)), 8.5, (RECOVERED, 5400, 10)),
+        # Ready late and done in time.
+        (state(R, W, B, fired=(R,)), 8.5, (MET, 5400, 10)),
+        (state(R, fired=(R,)), 8.5, None),
+        (replace(state(W, B), back_fill=True), 11, (RECOVERED, -3600, 10)),
     ],
 )
 def test_completion(sla: SlaState, completed: float, expected: tuple[SlaOutcome, int, int] | None) -> None:
@@ -416,7 +460,7 @@ def test_the_end_of_the_calendar_is_never_past() -> None:
     st.datetimes(datetime(2020, 1, 1), datetime(2030, 1, 1)),  # noqa: DTZ001 - wall clock
     st.sampled_from(Granularity),
     st.sets(st.sampled_from(SlaKind)),
-    st.lists(st.integers(-(10**8), 10**8), min_size=4, max_size=4),
+    st.lists(st.integers(-(10**8), 10**8), min_size=5, max_size=5),
 )
 def test_whoever_finds_no_record_of_an_open_sla_arms_none(
     local: datetime, granularity: Granularity, kinds: set[SlaKind], given_at: list[int]
@@ -427,9 +471,54 @@ def test_whoever_finds_no_record_of_an_open_sla_arms_none(
     assert until is None or is_past(period, datetime.fromtimestamp(until, UTC))
 
 
+# ------------------------------------------------------------------------------------- states that are computed anew
+
+KEY = RunKey("gold", "stream", "2026-03-02")
+TERMS = Sla(deadline="10:00", ready_by="08:00", expected_duration=HALF_HOUR, max_duration=Duration(hours=4))
+
+
+def test_a_state_that_says_the_same_is_the_same_record() -> None:
+    before = replace(state_of(TERMS, sensor(), KEY, "v1", hour(1)), version=4, fired={W: hour(9)}, ready_at=hour(8))
+    assert carried_over(state_of(TERMS, sensor(), KEY, "v2", hour(1)), before) is before
+    assert carried_over(state_of(TERMS, sensor(), KEY, "v2"), None).version == 1
+
+
+def test_a_state_that_changed_keeps_what_came_of_it() -> None:
+    before = replace(state_of(TERMS, sensor(), KEY, "v1"), version=4, fired={W: hour(9)}, ready_at=hour(8))
+    later = carried_over(state_of(replace(TERMS, deadline="11:00"), sensor(), KEY, "v2"), before)
+    assert (later.version, later.config_version, later.deadline) == (5, "v2", "11:00")
+    assert later.breach_at == at("2026-03-03T11:00")
+    assert (later.fired, later.ready_at) == ({W: hour(9)}, hour(8))
+
+
+def test_an_arrival_starts_the_clock_of_max_duration_and_no_other() -> None:
+    before = replace(state_of(TERMS, sensor(), KEY, "v1"), warning_at=None, version=2)
+    arrived = with_arrival(before, TERMS, hour(6))
+    assert (arrived.version, arrived.first_arrival, arrived.relative_breach_at) == (3, hour(6), hour(10))
+    assert (arrived.warning_at, arrived.breach_at) == (None, before.breach_at)
+
+
+@pytest.mark.parametrize(
+    ("since", "pending"),
+    [(0, [R, W, B]), (8, [R, W, B]), (8.5, [W, B]), (9.5, [B]), (10, [B]), (10.5, [])],
+)
+def test_nothing_is_promised_for_an_instant_that_nobody_watched(since: float, pending: list[SlaKind]) -> None:
+    assert list(next_instants(watched_from(state(R, W, B), hour(since)))) == pending
+
+
+@pytest.mark.parametrize(
+    ("sla", "over_from"),
+    [(state(R, W, B), 10), (state(B, RW, RB), 10), (state(RW, RB), 12), (state(R), 8), (state(), None)],
+)
+def test_is_over(sla: SlaState, over_from: float | None) -> None:
+    for now in (7.99, 8, 9.99, 10, 11.99, 12, 24):
+        assert is_over(sla, hour(now)) is (over_from is not None and now >= over_from)
+
+
 def test_every_alert_has_its_event() -> None:
     named = [EventType.SLA_WARNING, EventType.SLA_BREACH, EventType.RELATIVE_SLA_WARNING, EventType.RELATIVE_SLA_BREACH]
     assert [alert_event_type(kind) for kind in (W, B, RW, RB)] == named
+    assert alert_event_type(R) is EventType.READINESS_LATE
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ SLA = SlaState(
     **SLOT,
     version=1,
     config_version="v",
+    ready_by_at=NOW.replace(hour=11),
     warning_at=NOW,
     breach_at=NOW.replace(hour=13),
     relative_warning_at=NOW.replace(hour=14),
@@ -129,6 +130,6 @@ def test_outcomes(event: JobEvent) -> None:
     assert event.outcome is (event.value in {"success", "fail", "timeout"})
 
 
-@pytest.mark.parametrize(("kind", "hour"), list(zip(SlaKind, (12, 13, 14, 15), strict=True)))
+@pytest.mark.parametrize(("kind", "hour"), list(zip(SlaKind, (11, 12, 13, 14, 15), strict=True)))
 def test_each_alert_has_its_instant(kind: SlaKind, hour: int) -> None:
     assert SLA.instant(kind) == NOW.replace(hour=hour)

@@ -149,11 +149,18 @@ def test_a_period_of_long_ago_that_was_never_armed_has_its_deadline_told_at_once
     assert told(world, EventType.SLA_BREACH, ancient) == 1
 
 
-@pytest.mark.parametrize(("date", "armed"), [("2025-12-01", True), ("2023-12-01", False)])
-def test_an_sla_is_not_armed_for_a_period_that_is_older_than_any_record(date: str, armed: bool) -> None:
+@pytest.mark.parametrize(("after", "armed"), [(WITHIN, True), (BEYOND, False)])
+def test_an_sla_is_not_armed_for_a_period_that_is_older_than_any_record(after: timedelta, armed: bool) -> None:
     world = staged(pipeline(sla=DEADLINE), until="2026-03-05T00:05:00Z", steps=[])
-    asked = {"mode": "reconcile", "pipeline": "orders", "schedule": "stream", "date": date}
+    world.clock.move_to(world.clock.now() + after)
+    asked = {"mode": "reconcile", "pipeline": "orders", "schedule": "stream", "date": "2026-03-06"}
     assert sla_monitor.handle(control_of(world), asked) == {"armed": armed}
+
+
+def test_an_sla_is_not_armed_for_a_period_before_anybody_watched() -> None:
+    world = staged(pipeline(sla=DEADLINE), until="2026-03-05T00:05:00Z", steps=[])
+    asked = {"mode": "reconcile", "pipeline": "orders", "schedule": "stream", "date": "2025-12-01"}
+    assert sla_monitor.handle(control_of(world), asked) == {"armed": False}
 
 
 # -------------------------------------------------------------------------------------------------- maxDuration

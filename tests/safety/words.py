@@ -116,10 +116,16 @@ def _rule_keys(config: PipelineConfig) -> list[str]:
 # ----------------------------------------------------------------------------------------------------------- 7: SLA
 
 _ALERTS: Final = {
+    SlaKind.READINESS: EventType.READINESS_LATE,
     SlaKind.WARNING: EventType.SLA_WARNING,
     SlaKind.BREACH: EventType.SLA_BREACH,
     SlaKind.RELATIVE_WARNING: EventType.RELATIVE_SLA_WARNING,
     SlaKind.RELATIVE_BREACH: EventType.RELATIVE_SLA_BREACH,
+}
+_OVERTAKEN: Final = {
+    SlaKind.READINESS: SlaKind.BREACH,
+    SlaKind.WARNING: SlaKind.BREACH,
+    SlaKind.RELATIVE_WARNING: SlaKind.RELATIVE_BREACH,
 }
 _VERDICTS: Final = (EventType.SLA_MET, EventType.SLA_RECOVERED)
 _GIVEN_UP: Final = (FinalReason.RETRIES_USED_UP, FinalReason.POLL_EXHAUSTED, FinalReason.WITHDRAWN)
@@ -155,11 +161,10 @@ def _missed_alerts(ledger: Ledger, state: SlaState) -> Violations:
         told = ledger.of(state.key, type_)
         if bool(told) != (kind in state.fired):
             yield f"{state.key}: {type_} was {'' if told else 'not '}told, its state says otherwise"
-        breached = (kind is SlaKind.WARNING and SlaKind.BREACH in state.fired) or (
-            kind is SlaKind.RELATIVE_WARNING and SlaKind.RELATIVE_BREACH in state.fired
-        )
+        breached = _OVERTAKEN.get(kind) in state.fired or (kind is SlaKind.READINESS and state.ready_at is not None)
         begun = max(at, run.first_opened_at) if at is not None and run is not None else at
-        if begun is not None and begun + PATIENCE < over and not told and not breached and not lost:
+        silent = bool(told) or breached or lost or state.back_fill
+        if begun is not None and begun + PATIENCE < over and not silent:
             yield f"{state.key}: {type_} was due at {at} and never given; the run was over at {over}"
 
 

@@ -117,11 +117,15 @@ class Sla(_Answer, frozen=True, kw_only=True):
     """The SLA of a run: when its alerts are due, which were given, how it ended."""
 
     deadline: str = ""
+    ready_by: str = ""
+    ready_by_at: datetime | None = None
+    ready_at: datetime | None = None
     warning_at: datetime | None = None
     breach_at: datetime | None = None
     relative_warning_at: datetime | None = None
     relative_breach_at: datetime | None = None
     critical: bool = False
+    back_fill: bool = False
     fired: dict[str, datetime] = {}
     outcome: str | None = None
 

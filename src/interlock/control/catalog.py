@@ -183,12 +183,13 @@ Parsed = tuple[PipelineConfig | None, tuple[str, ...]]
 def _checked(store: Store, encoded: bytes) -> Parsed:
     """The config, or all its errors. The calendars are looked up only for one that names some."""
     config, errors = _parse(encoded, None)
-    if config is not None and not any(map(_named_calendars, config.all_schedules)):
+    if config is not None and not any(map(named_calendars, config.all_schedules)):
         return config, errors
     return _parse(encoded, _calendar_names(store))
 
 
-def _named_calendars(schedule: Schedule) -> list[str]:
+def named_calendars(schedule: Schedule) -> list[str]:
+    """The calendars that a schedule names."""
     named = [part.calendar for part in (schedule.exclude, schedule.include) if part is not None]
     return [name for name in named if name is not None]
 
@@ -227,7 +228,7 @@ def calendars(store: Store) -> dict[str, Calendar]:
 
 def calendars_for(store: Store, schedule: Schedule) -> dict[str, Calendar]:
     """The named calendars, where a schedule names any; most do not, and then nothing is read."""
-    return calendars(store) if _named_calendars(schedule) else {}
+    return calendars(store) if named_calendars(schedule) else {}
 
 
 def put_calendar(calendar: Calendar) -> Put:

@@ -161,16 +161,19 @@ def _sla_verdict(control: Control, run: Run, now: datetime) -> tuple[list[Event]
         # One that never had an instant (maxDuration, and the trigger sensor never came) is over all the same.
         return [], _cancelled(state, now)
     met = verdict.outcome is SlaOutcome.MET
+    back_fill = " (a back-fill: nobody was alerted)" if state.back_fill else ""
     margin = format_duration(timedelta(seconds=abs(verdict.margin_seconds)))
     event = records.event(
         EventType.SLA_MET if met else EventType.SLA_RECOVERED,
         run.key,
         now,
         f"{run.pipeline} for {run.date} completed {margin} "
-        f"{'before' if verdict.margin_seconds >= 0 else 'after'} its deadline",
+        f"{'before' if verdict.margin_seconds >= 0 else 'after'} its deadline{back_fill}",
+        severity=Severity.INFO if state.back_fill else None,
         deadline=verdict.deadline,
         breachAt=verdict.breach_at,
         marginSeconds=verdict.margin_seconds,
+        backFill=state.back_fill or None,
     )
     return [event], [close_sla(state, verdict.outcome, now)]
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from typing import Final
 
-from interlock.control import catalog, opening, readiness, records, run_views, views
+from interlock.control import catalog, promises, readiness, records, run_views, views
 from interlock.control.catalog import Stored
 from interlock.control.run_views import Attempt, RunDetail
-from interlock.decide import calendars, cron, plan, sensors, why
+from interlock.decide import calendars, cron, plan, sensors, sla, why
 from interlock.decide.watchdog import trigger_deadline
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule, clock_time
@@ -129,8 +129,10 @@ def _due_at(store: Store, config: PipelineConfig, schedule: Schedule, day: date)
     if schedule.include is not None:
         return local_time_on(day, clock_time(schedule.time or "00:00"), zone(schedule.timezone))
     deadline = trigger_deadline(schedule.trigger, schedule, period) if schedule.trigger is not None else None
-    state = _planned_sla(config, schedule, RunKey(config.id, schedule.schedule_id, str(period)), "", None)
-    instants = (deadline, state.warning_at, state.breach_at) if state is not None else (deadline,)
+    instants = [deadline]
+    if config.sla is not None and not config.dry_run:
+        times = sla.sla_times(config.sla, schedule, period, None)
+        instants += [times.ready_by_at, times.warning_at, times.breach_at]
     return min((one for one in instants if one is not None), default=None)
 
 
@@ -146,10 +148,7 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
     tick_at, day = _clock_of(schedule, key.period)
     named = catalog.calendars(store)
     rules, rules_at = _rules(store, config, key, run, detail, now)
-    state = records.get_sla(store, key)
-    if state is None and run is None and (schedule.cron is None or tick_at is not None):
-        told = opening.sla_was_told(store, key, 1, now)
-        state = None if told else _planned_sla(config, schedule, key, found.version, tick_at)
+    state = records.get_sla(store, key) if run is not None else _promised(store, found, key, now)
     upcoming = plan.next_start(schedule, named, now)
     return why.Facts(
         config=config,
@@ -201,16 +200,13 @@ def _awaited(store: Store, config: PipelineConfig, schedule: Schedule, key: RunK
     return readiness.awaited_upstreams(store, config, key)
 
 
-def _planned_sla(
-    config: PipelineConfig, schedule: Schedule, key: RunKey, version: str, tick_at: datetime | None
-) -> SlaState | None:
-    """What the SLA of a period will be that has neither a run nor a stored state yet."""
-    if config.sla is None or config.dry_run:
-        return None
-    try:
-        return opening.sla_state(config, schedule, key, version, None, None, tick_at=tick_at)
-    except InvalidValueError:
-        return None  # a date at the end of the calendar
+def _promised(store: Store, found: Stored, key: RunKey, now: datetime) -> SlaState | None:
+    """What is promised of a period without a run. Without a stored state, nothing that is past will still be given."""
+    stored = records.get_sla(store, key)
+    state = promises.promised(store, promises.terms_of(store, found), key, stored)
+    if stored is not None or state is None:
+        return state
+    return None if sla.is_over(state, now) else sla.watched_from(state, now)
 
 
 def _rules(

@@ -7,14 +7,14 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from interlock.control import after_run, catalog, dry_run, opening, readiness, records, waking
+from interlock.control import after_run, catalog, dry_run, opening, promises, readiness, records, waking
 from interlock.control.context import Control
-from interlock.decide import calendars, readers, transitions
+from interlock.decide import calendars, readers, sla, transitions
 from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
 from interlock.model import keys
 from interlock.model.config import Schedule
 from interlock.model.keys import RunKey
-from interlock.model.run import FinalReason, Run, RunStatus, Source
+from interlock.model.run import FinalReason, Run, RunStatus, SlaState, Source
 from interlock.model.sensor import Sensor
 from interlock.model.times import format_instant
 from interlock.ports.store import Item, Matches, Missing, Require, Update, Write
@@ -138,8 +138,7 @@ def _remember_arrival(
     control: Control, current: catalog.InForce, schedule: Schedule, key: RunKey, arrived: datetime
 ) -> None:
     """The first write of the trigger sensor for a run starts the clock of maxDuration, even if it does not open it."""
-    config = current.config
-    if config.sla is None or config.sla.max_duration is None:
+    if current.config.sla is None or current.config.sla.max_duration is None:
         return
     if calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), key.period.day) is not None:
         return
@@ -154,13 +153,30 @@ def _remember_arrival(
             return None, []
         if before is not None and (before.first_arrival is not None or before.outcome is not None):
             return None, []
-        tick_at = run.tick_at if run is not None else None
-        state = opening.sla_state(config, schedule, key, current.version, arrived, before, tick_at=tick_at)
+        state = _with_arrival(control, key, run, before, arrived)
+        if state is None:
+            return None, []
         # A run that completes meanwhile closes the SLA state it knows of: it must know of this one, or be seen here.
         same = Missing() if run is None else Matches({"version": run.version})
         return None, [records.put_sla(state, before), Require(records.run_record(key, keys.RUN), same)]
 
     records.settle_commit(control, decide)
+
+
+def _with_arrival(
+    control: Control, key: RunKey, run: Run | None, before: SlaState | None, arrived: datetime
+) -> SlaState | None:
+    """The SLA of a period with its first arrival: by the config that its run was opened with, if it has one."""
+    if run is None:
+        terms = promises.terms_of(control.store, catalog.stored(control.store, key.pipeline))
+        return promises.promised(control.store, terms, key, before, arrived)
+    config = catalog.opened_with(control.store, run.pipeline, run.config_version)
+    if config.sla is None or config.sla.max_duration is None:
+        return None
+    if before is not None:
+        return sla.with_arrival(before, config.sla, arrived)
+    schedule = config.schedule_of(key.schedule)
+    return sla.state_of(config.sla, schedule, key, run.config_version, arrived, tick_at=run.tick_at)
 
 
 # ---------------------------------------------------------------------------------------------------- re-opening

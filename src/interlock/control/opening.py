@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from interlock.control import catalog, records
+from interlock.control import catalog, promises, records
 from interlock.control.context import Control
 from interlock.decide import calendars, sla, transitions
 from interlock.model import keys
@@ -134,18 +134,34 @@ def opening_writes(
 
 
 def sla_writes(control: Control, config: PipelineConfig, run: Run, first_arrival: datetime | None) -> list[Write]:
-    """The SLA state of a run that opens; one that has completed, or failed for good, once arms nothing any more."""
-    if config.sla is None or run.first_completed_at is not None or run.sla_closed:
+    """The SLA state of a run that opens, by its own config; what was promised before it opened gives way to that.
+
+    Later attempts keep it. One that has completed, or failed for good, once arms nothing any more.
+    """
+    if run.first_completed_at is not None or run.sla_closed:
         return []
-    before = records.get_sla(control.store, run.key)
-    arrival = (before.first_arrival if before else None) or first_arrival
-    if before is None and sla_was_told(control.store, run.key, run.attempt, control.now()):
+    before, now = records.get_sla(control.store, run.key), control.now()
+    if before is None and (config.sla is None or sla_was_told(control.store, run.key, run.attempt, now)):
         return []
-    if before is not None and (before.outcome is not None or before.first_arrival == arrival):
+    if before is not None and (before.outcome is not None or run.attempt > 1):
         return []
+    if before is not None and config.sla is None:
+        return [promises.withdrawn(before)]
+    state = _sla_state(config, run, before, first_arrival)
+    # Nobody waited for a back-fill: it alerts nobody, unless the alert was promised before somebody asked for the run.
+    waited_for = before is not None and (before.fired or sla.next_instants(before))
+    if run.source is Source.MANUAL and not waited_for and sla.is_over(state, now):
+        state = replace(state, back_fill=True)
+    return [] if state is before else [records.put_sla(state, before)]
+
+
+def _sla_state(config: PipelineConfig, run: Run, before: SlaState | None, first_arrival: datetime | None) -> SlaState:
+    if config.sla is None:
+        raise ValueError(f"{config.id} has no sla")
+    arrival = (before.first_arrival if before is not None else None) or first_arrival
     schedule = config.schedule_of(run.schedule)
-    state = sla_state(config, schedule, run.key, run.config_version, arrival, before, tick_at=run.tick_at)
-    return [records.put_sla(state, before)]
+    fresh = sla.state_of(config.sla, schedule, run.key, run.config_version, arrival, tick_at=run.tick_at)
+    return sla.carried_over(fresh, before)
 
 
 def sla_was_told(store: Store, key: RunKey, attempt: int, now: datetime) -> bool:
@@ -158,46 +174,6 @@ def sla_was_told(store: Store, key: RunKey, attempt: int, now: datetime) -> bool
         return False
     since = catalog.watched_since(store, key.pipeline)
     return attempt > 1 or since is None or since <= sla.ended(key.period)
-
-
-def sla_state(
-    config: PipelineConfig,
-    schedule: Schedule,
-    key: RunKey,
-    version: str,
-    first_arrival: datetime | None,
-    before: SlaState | None,
-    *,
-    tick_at: datetime | None = None,
-) -> SlaState:
-    """The SLA of a run as its config defines it, keeping what was already given or dropped."""
-    if config.sla is None:
-        raise ValueError(f"{config.id} has no sla")
-    times = sla.sla_times(config.sla, schedule, key.period, first_arrival, tick_at=tick_at)
-    fresh = SlaState(
-        pipeline=key.pipeline,
-        schedule=key.schedule,
-        date=key.date,
-        version=1,
-        config_version=version,
-        deadline=times.deadline,
-        warning_at=times.warning_at,
-        breach_at=times.breach_at,
-        relative_warning_at=times.relative_warning_at,
-        relative_breach_at=times.relative_breach_at,
-        first_arrival=first_arrival,
-        critical=config.sla.critical,
-    )
-    if before is None:
-        return fresh
-    return replace(
-        fresh,
-        version=before.version + 1,
-        fired=before.fired,
-        outcome=before.outcome,
-        warning_at=before.warning_at,
-        breach_at=before.breach_at,
-    )
 
 
 def execution_bound(control: Control, config: PipelineConfig, schedule: Schedule) -> float:

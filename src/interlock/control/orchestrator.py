@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from interlock.control import catalog, completion, readiness, records, starting
 from interlock.control.context import Control
-from interlock.decide import transitions
+from interlock.decide import sla, transitions
 from interlock.decide.rules import Verdict
 from interlock.decide.sensors import Reading
 from interlock.model import keys
@@ -21,7 +22,7 @@ from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
-from interlock.model.run import FinalReason, JobEvent, JobRecord, Run, RunStatus
+from interlock.model.run import FinalReason, JobEvent, JobRecord, Run, RunStatus, SlaKind
 from interlock.model.sensor import Sensor
 from interlock.ports.jobs import JobState, JobStatus
 from interlock.ports.store import Matches, Put, Require, Write
@@ -98,7 +99,8 @@ def evaluate(control: Control, task: Task) -> Output:
         sensors = readiness.gather(control.store, config, run.key, names)
         verdict = readiness.verdict(config, run.key, sensors, now)
         if verdict.passed:
-            return {"status": "passed"}, _passed(config, run, verdict, sensors, now)
+            passed = _passed(config, run, verdict, sensors, now)
+            return {"status": "passed"}, [*passed, *_ready_in_time(control, config, run, now)]
         return _wait(config, run, now, seen), []
 
     return records.settle_commit(control, decide)
@@ -139,6 +141,14 @@ def _passed(
         results=list(verdict.results),
     )
     return [records.put_run(passed, run), records.put_event(event)]
+
+
+def _ready_in_time(control: Control, config: PipelineConfig, run: Run, now: datetime) -> list[Write]:
+    """The rules have passed: READINESS_LATE is not given any more, whatever becomes of this attempt."""
+    state = records.get_sla(control.store, run.key) if config.sla is not None and config.sla.ready_by else None
+    if state is None or SlaKind.READINESS not in sla.next_instants(state):
+        return []
+    return [records.put_sla(replace(state, version=state.version + 1, ready_at=now), state)]
 
 
 def validation_exhausted(control: Control, task: Task) -> Output:

@@ -16,6 +16,7 @@ from interlock.control import (
     completion,
     dry_run,
     observing,
+    promises,
     records,
     reruns,
     sla_monitor,
@@ -40,6 +41,9 @@ def handle(control: Control, changes: Sequence[Change]) -> None:
 
 def route(control: Control, change: Change) -> None:
     """One change, by what was written."""
+    if change.pk == keys.CALENDARS:
+        promises.follow_calendar(control, change.sk)
+        return
     if not change.pk.startswith(keys.PIPELINE):
         return
     if change.table is Table.JOBLOG:
@@ -122,6 +126,7 @@ def config_changed(control: Control, change: Change) -> None:
     pipeline = keys.pipeline_of(change.pk)
     brakes.pull(control, pipeline)
     catalog.config_changed(control, pipeline)
+    promises.follow_config(control, pipeline)
 
 
 def sla_changed(control: Control, change: Change) -> None:

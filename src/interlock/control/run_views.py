@@ -78,11 +78,15 @@ class SlaView(_View, frozen=True, kw_only=True):
     """The SLA of a run: when its alerts are due, which were given, how it ended."""
 
     deadline: str = ""
+    ready_by: str = ""
+    ready_by_at: datetime | None = None
+    ready_at: datetime | None = None
     warning_at: datetime | None = None
     breach_at: datetime | None = None
     relative_warning_at: datetime | None = None
     relative_breach_at: datetime | None = None
     critical: bool = False
+    back_fill: bool = False
     fired: dict[SlaKind, datetime] = {}
     outcome: SlaOutcome | None = None
 
@@ -292,11 +296,15 @@ def sla_of(store: Store, key: RunKey) -> SlaView | None:
         return None
     return SlaView(
         deadline=state.deadline,
+        ready_by=state.ready_by,
+        ready_by_at=state.ready_by_at,
+        ready_at=state.ready_at,
         warning_at=state.warning_at,
         breach_at=state.breach_at,
         relative_warning_at=state.relative_warning_at,
         relative_breach_at=state.relative_breach_at,
         critical=state.critical,
+        back_fill=state.back_fill,
         fired=state.fired,
         outcome=state.outcome,
     )

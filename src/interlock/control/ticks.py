@@ -1,14 +1,15 @@
 """What the clock opens: cron ticks and inclusion dates (SPEC 2).
 
 Delivering the same tick again does nothing: the run is there. A tick that was missed while the controller was down is
-delivered late while `now < tick + window`; after that check 2 of the watchdog reports it.
+delivered late while `now < tick + window`; after that check 2 of the watchdog reports it. The watchdog delivers what is
+overdue before it looks for what is missing, so that it never reports a tick that is about to be delivered.
 """
 
 from datetime import date, datetime, timedelta
 
 import msgspec
 
-from interlock.control import catalog, opening
+from interlock.control import catalog, opening, records
 from interlock.control.context import Control
 from interlock.decide import calendars, cron
 from interlock.model.config import PipelineConfig, Schedule, clock_time
@@ -61,15 +62,29 @@ def _inclusions(control: Control, schedule: Schedule, after: datetime, until: da
 
 def deliver(control: Control, config: PipelineConfig, schedule: Schedule, due: Due) -> opening.Opened | None:
     """Open the run of an instant that has come; None when it came too late."""
-    if control.now() >= due.at + max(schedule.evaluation.window, timedelta(minutes=1)):
+    if control.now() >= due.at + _late_by(schedule):
         return None
     key = RunKey(config.id, schedule.schedule_id, due.run_date)
     start = opening.Start(key=key, opened_by=due.why, day=due.day, tick_at=due.at if due.tick else None)
     return opening.open_first(control, start)
 
 
+def _late_by(schedule: Schedule) -> timedelta:
+    """How long after its instant a tick may still be delivered."""
+    return max(schedule.evaluation.window, timedelta(minutes=1))
+
+
 def overdue(control: Control, config: PipelineConfig, schedule: Schedule, since: datetime) -> list[Due]:
     """What should have been delivered and may still be: instants of the last `window`, none before `since`."""
     now = control.now()
-    first = max(since, now - schedule.evaluation.window)
+    first = max(since, now - _late_by(schedule))
     return due_between(control, schedule, first - timedelta(milliseconds=1), now)
+
+
+def deliver_overdue(control: Control, config: PipelineConfig, schedule: Schedule, since: datetime) -> None:
+    """Deliver what should have been delivered already, whoever was to do it, unless the calendar withholds it."""
+    named = catalog.calendars_for(control.store, schedule)
+    for due in overdue(control, config, schedule, since):
+        key = RunKey(config.id, schedule.schedule_id, due.run_date)
+        if calendars.withheld(schedule, named, due.day) is None and records.get_run(control.store, key) is None:
+            deliver(control, config, schedule, due)

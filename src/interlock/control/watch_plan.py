@@ -8,13 +8,14 @@ among the candidates here.
 from collections.abc import Iterator
 from datetime import datetime, time, timedelta
 
-from interlock.control import catalog, records
+from interlock.control import catalog, promises, records
 from interlock.control.context import Control
 from interlock.decide import cron, sla, watchdog
+from interlock.decide.expected import expected_granularity
 from interlock.model import keys
 from interlock.model.config import Check, PipelineConfig, Schedule, clock_time
 from interlock.model.keys import Table
-from interlock.model.periods import Granularity, parse_period, period_of
+from interlock.model.periods import Granularity, period_of
 from interlock.model.times import local_time_on, parse_instant, to_local, zone
 
 
@@ -84,8 +85,5 @@ def _clock_deadline(schedule: Schedule) -> str | None:
 
 
 def _hourly(control: Control, config: PipelineConfig, schedule: Schedule) -> bool:
-    deadlines = [config.sla.deadline if config.sla else None, schedule.trigger.deadline if schedule.trigger else None]
-    if any(text is not None and text.startswith(":") for text in deadlines):
-        return True
-    latest = records.latest_run(control.store, config.id, schedule.schedule_id)
-    return latest is not None and parse_period(latest.date).granularity is not Granularity.DAY
+    latest = promises.latest_of(control.store, config.id, schedule.schedule_id)
+    return expected_granularity(schedule, config.sla, latest) is not Granularity.DAY

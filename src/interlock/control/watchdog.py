@@ -12,20 +12,32 @@ from typing import Final
 import msgspec
 import structlog
 
-from interlock.control import brakes, catalog, completion, opening, readiness, records, router, sla_monitor
+from interlock.control import (
+    brakes,
+    catalog,
+    completion,
+    opening,
+    promises,
+    readiness,
+    records,
+    router,
+    sla_monitor,
+    ticks,
+)
 from interlock.control.context import Control
-from interlock.decide import calendars, cron, sla, watchdog
+from interlock.decide import calendars, sla, watchdog
+from interlock.decide.expected import Latest, declared_granularity, expected_granularity
 from interlock.decide.sensors import key_matches, run_period, trigger_match
 from interlock.decide.watchdog import Finding
 from interlock.model import keys
-from interlock.model.config import Calendar, PipelineConfig, Schedule
+from interlock.model.config import Calendar, PipelineConfig, Schedule, Sla
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.periods import Granularity, Period, day_period, parse_period
 from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.model.sensor import Sensor
-from interlock.model.times import format_instant, parse_instant, to_local, zone
-from interlock.ports.store import Delete, Matches, Put, Write
+from interlock.model.times import format_instant, parse_instant
+from interlock.ports.store import Delete, Item, Matches, Put, Write
 
 log = structlog.get_logger(__name__)
 
@@ -41,26 +53,34 @@ class Watched(msgspec.Struct, frozen=True):
     """
 
     config: PipelineConfig
+    version: str
     calendars: dict[str, Calendar]
     since: datetime
     now: datetime
     lookback: timedelta
+    calendars_changed: bool
 
 
-def run(control: Control) -> list[str]:
-    """Every check for every pipeline; returns the names of the checks that failed, after WATCHDOG_DEGRADED."""
+def run(control: Control, *, quiet_to: datetime | None = None) -> list[str]:
+    """Every check for every pipeline; returns the names of the checks that failed, after WATCHDOG_DEGRADED.
+
+    `quiet_to`: passes until then were left out, since they could have found nothing (see `watch_plan`).
+    """
     started = catalog.first_started(control)
     named = catalog.calendars(control.store)
     now = control.now()
-    last = _last_complete(control)
-    lookback = min(now - last + control.settings.missed_grace, watchdog.LOOKBACK) if last else watchdog.LOOKBACK
+    calendars_now = records.digest(msgspec.to_builtins(named))
+    last = control.store.get(_LAST) or {}
+    lookback = _lookback(control, last, now, quiet_to)
+    changed = last.get("calendars") != calendars_now
     errors: dict[str, str] = {}
     for pipeline in control.store.pipelines():
         found = catalog.stored(control.store, pipeline)
         if found is None or found.config is None or found.config.dry_run:
             errors |= _failing("active-runs", pipeline, partial(_see_through, control, pipeline))
             continue
-        watched = Watched(found.config, named, max(started, found.first_applied_at or now), now, lookback)
+        since = max(started, found.first_applied_at or now)
+        watched = Watched(found.config, found.version, named, since, now, lookback, changed)
         for name, check in CHECKS:
             errors = _failing(name, pipeline, partial(check, control, watched)) | errors
     for pipeline in catalog.retired(control.store):
@@ -68,7 +88,7 @@ def run(control: Control) -> list[str]:
     if errors:
         _degraded(control, errors)
     else:
-        control.store.commit([Put(_LAST, {"completeAt": format_instant(now)})])
+        control.store.commit([Put(_LAST, {"completeAt": format_instant(now), "calendars": calendars_now})])
     return sorted(errors)
 
 
@@ -89,12 +109,22 @@ def _see_through(control: Control, pipeline: str) -> None:
     catalog.forget_retired(control, pipeline)
 
 
-def _last_complete(control: Control) -> datetime | None:
-    return parse_instant((control.store.get(_LAST) or {}).get("completeAt"))
+def _lookback(control: Control, last: Item, now: datetime, quiet_to: datetime | None) -> timedelta:
+    """As far as the last complete pass."""
+    complete = parse_instant(last.get("completeAt"))
+    if complete is None:
+        return watchdog.LOOKBACK
+    seen = max(complete, quiet_to) if quiet_to is not None else complete
+    return min(now - seen + control.settings.missed_grace, watchdog.LOOKBACK)
 
 
 def _looking_back(watched: Watched, schedule: Schedule) -> timedelta:
-    """`schedule.time` may make a tick due up to a day after it."""
+    """How far the missed checks look back. `schedule.time` may make a tick due up to a day after it.
+
+    Another calendar may call for a day that it had withheld, so what was judged is judged again.
+    """
+    if watched.calendars_changed and catalog.named_calendars(schedule):
+        return watchdog.LOOKBACK
     return watched.lookback + (timedelta(days=1) if schedule.time is not None else timedelta(0))
 
 
@@ -108,13 +138,25 @@ def _degraded(control: Control, errors: dict[str, str]) -> None:
 
 
 def _exists(control: Control, watched: Watched, schedule: Schedule) -> Callable[[Period], bool]:
-    """Is there a run of a period, or of an hour of a day?"""
+    """Is there a run of a period? Of a day, its hours will do, unless something says that the runs are days."""
+    latest = promises.latest_of(control.store, watched.config.id, schedule.schedule_id)
 
     def exists(period: Period) -> bool:
-        prefix = f"{keys.RUN}{schedule.schedule_id}#{period}"
-        return bool(control.store.query(Table.CONTROL, keys.pipeline_pk(watched.config.id), prefix, limit=1))
+        key = RunKey(watched.config.id, schedule.schedule_id, str(period))
+        if records.get_run(control.store, key) is not None:
+            return True
+        if period.granularity is not Granularity.DAY or _are_days(schedule, watched.config.sla, latest):
+            return False
+        return bool(control.store.query(Table.CONTROL, key.pk, f"{key.sk(keys.RUN)}T", limit=1))
 
     return exists
+
+
+def _are_days(schedule: Schedule, sla_: Sla | None, latest: Latest) -> bool:
+    """Does anything say that the runs of a schedule are days?"""
+    if expected_granularity(schedule, sla_, latest) is not Granularity.DAY:
+        return False
+    return declared_granularity(schedule) is not None or any(one.granularity is Granularity.DAY for one in latest())
 
 
 def _tell(control: Control, watched: Watched, schedule: Schedule, finding: Finding) -> None:
@@ -239,8 +281,9 @@ def _open_lost(
 
 
 def missed_schedules(control: Control, watched: Watched) -> None:
-    """2: cron ticks without a run."""
+    """2: cron ticks without a run. What may still be delivered is, first."""
     for schedule in watched.config.all_schedules:
+        ticks.deliver_overdue(control, watched.config, schedule, watched.since)
         exists = _exists(control, watched, schedule)
         for finding in watchdog.missed_ticks(
             schedule,
@@ -255,7 +298,7 @@ def missed_schedules(control: Control, watched: Watched) -> None:
 
 
 def missed_inclusions(control: Control, watched: Watched) -> None:
-    """3: inclusion dates without a run."""
+    """3: inclusion dates without a run. What may still be delivered is, by check 2, which delivers both."""
     for schedule in watched.config.all_schedules:
         exists = _exists(control, watched, schedule)
         for finding in watchdog.missed_inclusions(
@@ -275,47 +318,9 @@ def missed_inclusions(control: Control, watched: Watched) -> None:
 
 def sla_timers(control: Control, watched: Watched) -> None:
     """5: every due period has its SLA state, run or no run; its timers follow from that."""
-    if watched.config.sla is None or watched.config.sla.deadline is None:
-        return
+    terms = promises.Terms(watched.config, watched.version, watched.calendars, watched.since)
     for schedule in watched.config.all_schedules:
-        for period in due_periods(control, watched, schedule):
-            key = RunKey(watched.config.id, schedule.schedule_id, str(period))
-            sla_monitor.reconcile(control, key, since=watched.since)
-
-
-def due_periods(control: Control, watched: Watched, schedule: Schedule) -> list[Period]:
-    """The periods since the last pass whose run should exist or be on its way, and that no calendar withholds.
-
-    Sensor-driven ones are due for two days: a day's data is complete the day after. A period that was over before
-    anybody watched is not ours to miss.
-    """
-    first = max(watched.since, watched.now - watched.lookback)
-    if schedule.cron is not None:
-        ticks = cron.ticks_between(schedule, first - timedelta(seconds=1), watched.now)
-        return [
-            tick.period for tick in ticks if calendars.exclusion(schedule, watched.calendars, tick.local.date()) is None
-        ]
-    tz = zone(schedule.timezone)
-    day, last = to_local(watched.now - timedelta(days=2), tz).date(), to_local(watched.now, tz).date()
-    periods: list[Period] = []
-    while day <= last:
-        if calendars.withheld(schedule, watched.calendars, day) is None:
-            periods += _sensor_driven(control, watched, schedule, day_period(day))
-        day += timedelta(days=1)
-    return [period for period in periods if period.end(tz) > watched.since]
-
-
-def _sensor_driven(control: Control, watched: Watched, schedule: Schedule, day: Period) -> list[Period]:
-    """The day itself, or its hours so far where the runs are hourly: what the deadline or the latest run says."""
-    tz = zone(schedule.timezone)
-    deadline = watched.config.sla.deadline if watched.config.sla else None
-    hourly = deadline is not None and deadline.startswith(":")
-    if not hourly:
-        latest = records.latest_run(control.store, watched.config.id, schedule.schedule_id)
-        hourly = latest is not None and parse_period(latest.date).granularity is Granularity.HOUR
-    if not hourly:
-        return [day] if day.start(tz) <= watched.now else []
-    return [hour for hour in day.hours() if hour.exists(tz) and hour.start(tz) <= watched.now]
+        promises.arm_due(control, terms, schedule, watched.now - watched.lookback)
 
 
 def overdue_alerts(control: Control, watched: Watched) -> None:
@@ -337,7 +342,14 @@ def trigger_deadlines(control: Control, watched: Watched) -> None:
     for schedule in watched.config.all_schedules:
         exists = _exists(control, watched, schedule)
         for finding in watchdog.deadlines_due(
-            schedule, watched.calendars, watched.since, watched.now, exists, lookback=watched.lookback
+            schedule,
+            watched.calendars,
+            watched.since,
+            watched.now,
+            exists,
+            sla=watched.config.sla,
+            latest=promises.latest_of(control.store, watched.config.id, schedule.schedule_id),
+            lookback=watched.lookback,
         ):
             _expire(control, watched, schedule, finding)
 

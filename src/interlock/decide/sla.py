@@ -9,12 +9,14 @@ from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 import msgspec
+from msgspec.structs import replace
 
 from interlock.decide.cron import tick_of_period
 from interlock.model.config import Schedule, Sla, clock_time, parse_clock
 from interlock.model.durations import format_duration
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType
+from interlock.model.keys import RunKey
 from interlock.model.periods import Granularity, Period, period_of
 from interlock.model.run import SlaKind, SlaOutcome, SlaState
 from interlock.model.times import local_time_on, to_local, to_utc, zone
@@ -28,6 +30,8 @@ _PAIRS: Final = (
     (SlaKind.WARNING, SlaKind.BREACH),
     (SlaKind.RELATIVE_WARNING, SlaKind.RELATIVE_BREACH),
 )
+# What says nothing new once the other was given: the breach tells what is awaited, too.
+_OVERTAKEN: Final = {**dict(_PAIRS), SlaKind.READINESS: SlaKind.BREACH}
 
 
 class SlaTimes(msgspec.Struct, frozen=True):
@@ -38,6 +42,7 @@ class SlaTimes(msgspec.Struct, frozen=True):
     breach_at: datetime | None = None
     relative_warning_at: datetime | None = None
     relative_breach_at: datetime | None = None
+    ready_by_at: datetime | None = None
 
 
 class SlaVerdict(msgspec.Struct, frozen=True):
@@ -83,35 +88,111 @@ def sla_times(
 ) -> SlaTimes:
     """The instants of this run's SLA. `tick_at` is the tick that opened it, where one did."""
     try:
-        warning, breach = _absolute(sla, schedule, period, tick_at)
+        ready = _clock_instant(sla.ready_by, sla, schedule, period, tick_at)
+        breach = _clock_instant(sla.deadline, sla, schedule, period, tick_at)
+        warning = None if breach is None or sla.expected_duration is None else breach - sla.expected_duration
         relative_warning, relative_breach = _relative(sla, first_arrival)
     except OverflowError as error:
         raise InvalidValueError(f"the SLA of {period} lies beyond the calendar: ask for a nearer date") from error
-    return SlaTimes(_deadline_text(sla), warning, breach, relative_warning, relative_breach)
+    return SlaTimes(_deadline_text(sla), warning, breach, relative_warning, relative_breach, ready)
+
+
+def state_of(
+    sla: Sla,
+    schedule: Schedule,
+    key: RunKey,
+    config_version: str,
+    first_arrival: datetime | None = None,
+    *,
+    tick_at: datetime | None = None,
+) -> SlaState:
+    """The SLA of a run as a config defines it, before anything has come of it."""
+    times = sla_times(sla, schedule, key.period, first_arrival, tick_at=tick_at)
+    return SlaState(
+        pipeline=key.pipeline,
+        schedule=key.schedule,
+        date=key.date,
+        version=1,
+        config_version=config_version,
+        deadline=times.deadline,
+        ready_by=sla.ready_by or "",
+        ready_by_at=times.ready_by_at,
+        warning_at=times.warning_at,
+        breach_at=times.breach_at,
+        relative_warning_at=times.relative_warning_at,
+        relative_breach_at=times.relative_breach_at,
+        first_arrival=first_arrival,
+        critical=sla.critical,
+    )
+
+
+def carried_over(fresh: SlaState, before: SlaState | None) -> SlaState:
+    """A state computed anew, with what came of it so far; the same record where nothing has changed."""
+    if before is None:
+        return fresh
+    state = replace(
+        fresh,
+        version=before.version + 1,
+        fired=before.fired,
+        outcome=before.outcome,
+        closed_at=before.closed_at,
+        ready_at=before.ready_at,
+        back_fill=before.back_fill,
+    )
+    unchanged = replace(state, version=before.version, config_version=before.config_version) == before
+    return before if unchanged else state
+
+
+def with_arrival(state: SlaState, sla: Sla, first_arrival: datetime) -> SlaState:
+    """The state once the trigger sensor has come for the first time: that starts the clock of maxDuration."""
+    warning, breach = _relative(sla, first_arrival)
+    return replace(
+        state,
+        version=state.version + 1,
+        first_arrival=first_arrival,
+        relative_warning_at=warning,
+        relative_breach_at=breach,
+    )
+
+
+def without_clock(state: SlaState) -> SlaState:
+    """The state without the instants of its clock times, where no run of that period is expected."""
+    return replace(state, ready_by_at=None, warning_at=None, breach_at=None)
+
+
+def watched_from(state: SlaState, since: datetime) -> SlaState:
+    """The state without the clock times before `since`: nobody was watching then."""
+    if state.breach_at is not None and state.breach_at < since:
+        return without_clock(state)
+
+    def watched(at: datetime | None) -> datetime | None:
+        return None if at is not None and at < since else at
+
+    return replace(state, ready_by_at=watched(state.ready_by_at), warning_at=watched(state.warning_at))
+
+
+def is_over(state: SlaState, now: datetime) -> bool:
+    """Is everything that was to be promised in the past already?"""
+    end = _earliest(state.breach_at, state.relative_breach_at) or state.ready_by_at
+    return end is not None and end <= now
 
 
 def due(state: SlaState, now: datetime) -> tuple[SlaKind, ...]:
     """The alerts to give now. Of a warning and a breach that are both past, the breach only."""
-    pending = next_instants(state)
-    alerts: list[SlaKind] = []
-    for warning, breach in _PAIRS:
-        reached = [kind for kind in (warning, breach) if kind in pending and pending[kind] <= now]
-        alerts.extend(reached[-1:])
-    return tuple(alerts)
+    reached = [kind for kind, at in next_instants(state).items() if at <= now]
+    return tuple(kind for kind in reached if _OVERTAKEN.get(kind) not in reached)
 
 
 def next_instants(state: SlaState) -> dict[SlaKind, datetime]:
     """The alerts that may still be given, with their instants: a warning means nothing once its breach was given."""
-    if state.outcome is not None:
+    if state.outcome is not None or state.back_fill:
         return {}
     pending: dict[SlaKind, datetime] = {}
-    for warning, breach in _PAIRS:
-        if breach in state.fired:
-            continue
-        for kind in (warning, breach):
-            at = state.instant(kind)
-            if at is not None and kind not in state.fired:
-                pending[kind] = at
+    for kind in SlaKind:
+        at = state.instant(kind)
+        over = kind in state.fired or _OVERTAKEN.get(kind) in state.fired
+        if at is not None and not over and not (kind is SlaKind.READINESS and state.ready_at is not None):
+            pending[kind] = at
     return pending
 
 
@@ -123,7 +204,8 @@ def completion(state: SlaState, completed_at: datetime) -> SlaVerdict | None:
     limits = [state.instant(warning) or state.instant(breach) for warning, breach in _PAIRS]
     in_time = all(limit is None or completed_at < limit for limit in limits)
     # An alert that was given is answered by RECOVERED, even if a clock that is behind puts the completion before it.
-    met = in_time and not state.fired
+    # READINESS_LATE is not one of them: a run may be ready late and done in time.
+    met = in_time and not state.fired.keys() - {SlaKind.READINESS}
     return SlaVerdict(
         outcome=SlaOutcome.MET if met else SlaOutcome.RECOVERED,
         margin_seconds=_margin(breach_at, completed_at),
@@ -167,6 +249,8 @@ def _seconds(at: datetime, later: timedelta) -> int:
 def alert_event_type(kind: SlaKind) -> EventType:
     """The event that tells of this alert."""
     match kind:
+        case SlaKind.READINESS:
+            return EventType.READINESS_LATE
         case SlaKind.WARNING:
             return EventType.SLA_WARNING
         case SlaKind.BREACH:
@@ -198,22 +282,21 @@ def _deadline_text(sla: Sla) -> str:
     return "" if sla.max_duration is None else f"maxDuration {format_duration(sla.max_duration)}"
 
 
-def _absolute(
-    sla: Sla, schedule: Schedule, period: Period, tick_at: datetime | None
-) -> tuple[datetime | None, datetime | None]:
-    if sla.deadline is None:
-        return None, None
+def _clock_instant(
+    clock: str | None, sla: Sla, schedule: Schedule, period: Period, tick_at: datetime | None
+) -> datetime | None:
+    """When `deadline` or `readyBy` is, for a run of this period."""
+    if clock is None:
+        return None
     ticked = tick_at if schedule.cron is not None else None
     start = ticked or scheduled_start(schedule, period)
-    hour, minute = parse_clock(sla.deadline)
+    hour, minute = parse_clock(clock)
     if hour is None:
-        breach = _breach_past_hour(sla, schedule, period, minute, start)
-    else:
-        breach = _breach_at_clock(sla, schedule, period, timedelta(hours=hour, minutes=minute), start)
-    return (None if sla.expected_duration is None else breach - sla.expected_duration), breach
+        return _past_hour(sla, schedule, period, minute, start)
+    return _at_clock(sla, schedule, period, timedelta(hours=hour, minutes=minute), start)
 
 
-def _breach_past_hour(sla: Sla, schedule: Schedule, period: Period, minute: int, start: datetime) -> datetime:
+def _past_hour(sla: Sla, schedule: Schedule, period: Period, minute: int, start: datetime) -> datetime:
     """`:MM`, in the hour after the run's hour (for a day: after it ended).
 
     The hour is one of the schedule's zone, so that is the zone of its minutes: `sla.timezone` has no part in it.
@@ -221,11 +304,11 @@ def _breach_past_hour(sla: Sla, schedule: Schedule, period: Period, minute: int,
     tz = zone(schedule.timezone)
     past = timedelta(minutes=minute)
     ended = period.ends if period.granularity is Granularity.DAY else period_of(period.at, Granularity.HOUR).ends
-    breach = to_utc(ended + past + (sla.day_offset or 0) * _DAY, tz)
-    return breach if breach >= start else to_utc(_first_local(start, tz, past, Granularity.HOUR), tz)
+    at = to_utc(ended + past + (sla.day_offset or 0) * _DAY, tz)
+    return at if at >= start else to_utc(_first_local(start, tz, past, Granularity.HOUR), tz)
 
 
-def _breach_at_clock(sla: Sla, schedule: Schedule, period: Period, clock: timedelta, start: datetime) -> datetime:
+def _at_clock(sla: Sla, schedule: Schedule, period: Period, clock: timedelta, start: datetime) -> datetime:
     """`HH:MM`, on the day that the kind of schedule and `dayOffset` say; never before the start."""
     tz = zone(sla.timezone or schedule.timezone)
     first = _first_local(start, tz, clock, Granularity.DAY)
@@ -237,8 +320,8 @@ def _breach_at_clock(sla: Sla, schedule: Schedule, period: Period, clock: timede
     else:
         # The data of a day is complete on the day after.
         local = midnight + clock + (1 if sla.day_offset is None else sla.day_offset) * _DAY
-    breach = to_utc(local, tz)
-    return breach if breach >= start else to_utc(first, tz)
+    at = to_utc(local, tz)
+    return at if at >= start else to_utc(first, tz)
 
 
 def _first_local(start: datetime, tz: ZoneInfo, into: timedelta, unit: Granularity) -> datetime:

@@ -9,13 +9,13 @@ later of the controller's first start and the pipeline's first application: nobo
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 import msgspec
 
 from interlock.decide.calendars import Calendars, exclusion, included_days, withheld
 from interlock.decide.cron import Tick, ticks_between
-from interlock.model.config import PostRun, Schedule, Trigger, clock_time, parse_clock
+from interlock.decide.expected import Latest, expected_in
+from interlock.model.config import PostRun, Schedule, Sla, Trigger, clock_time, parse_clock
 from interlock.model.events import EventType
 from interlock.model.periods import Granularity, Period, day_period
 from interlock.model.run import Run
@@ -29,7 +29,7 @@ _A_DAY: Final = timedelta(days=1)
 _AN_HOUR: Final = timedelta(hours=1)
 
 Opened = Callable[[Period], bool]
-"""Is there a run of that period, or of a part of it (the hours of a day)?"""
+"""Is there a run of that period?"""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -163,6 +163,8 @@ def deadlines_due(
     now: datetime,
     opened: Opened,
     *,
+    sla: Sla | None = None,
+    latest: Latest = tuple,
     lookback: timedelta = LOOKBACK,
 ) -> list[Finding]:
     """Check 6: periods whose trigger deadline has passed without a run."""
@@ -171,16 +173,16 @@ def deadlines_due(
         return []
     first = max(since, now - lookback)
     findings: list[Finding] = []
-    for period, begins in _awaited(schedule, calendars, trigger.deadline, first, now):
+    for period, begins in _awaited(schedule, sla, calendars, first, now, latest):
         due = trigger_deadline(trigger, schedule, period)
         # A deadline before the run could begin (`period: previous`, an afternoon hour against 09:30) cannot be kept.
-        if due is not None and max(first, begins) <= due <= now and not opened(period):
+        if due is not None and begins < due and first <= due <= now and not opened(period):
             findings.append(_deadline_passed(trigger, period, due))
     return findings
 
 
 def _awaited(
-    schedule: Schedule, calendars: Calendars, deadline: str, first: datetime, now: datetime
+    schedule: Schedule, sla: Sla | None, calendars: Calendars, first: datetime, now: datetime, latest: Latest
 ) -> Iterator[tuple[Period, datetime]]:
     """The periods a trigger may have been awaited for, each with the instant its run could begin at the earliest."""
     tz = zone(schedule.timezone)
@@ -189,15 +191,11 @@ def _awaited(
         yield from ((tick.period, tick.at) for tick in _ticks(schedule, calendars, first - 2 * _A_DAY, now))
         return
     day, last = to_local(first, tz).date() - _A_DAY, to_local(now, tz).date()
-    hourly = parse_clock(deadline)[0] is None
     while day <= last:
         if withheld(schedule, calendars, day) is None:
-            yield from ((period, period.start(tz)) for period in _periods(day_period(day), tz, hourly))
+            expected = expected_in(schedule, sla, day_period(day), latest)
+            yield from ((period, period.start(tz)) for period in expected)
         day += _A_DAY
-
-
-def _periods(day: Period, tz: ZoneInfo, hourly: bool) -> list[Period]:
-    return [hour for hour in day.hours() if hour.exists(tz)] if hourly else [day]
 
 
 def _deadline_passed(trigger: Trigger, period: Period, due: datetime) -> Finding:

@@ -345,6 +345,7 @@ def _next_after_end(facts: Facts, run: Run) -> Iterator[Line]:
 
 
 _ALERTS: Final = {
+    SlaKind.READINESS: "readiness alert",
     SlaKind.WARNING: "SLA warning",
     SlaKind.BREACH: "SLA breach",
     SlaKind.RELATIVE_WARNING: "relative SLA warning",

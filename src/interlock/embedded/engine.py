@@ -144,6 +144,6 @@ class Engine:
             case TimerKind.POST_RUN:
                 after_run.recheck(self.control, key, payload["attempt"])
 
-    def watch(self) -> list[str]:
-        """One pass of the watchdog; the checks that failed."""
-        return watchdog.run(self.control)
+    def watch(self, *, quiet_to: datetime | None = None) -> list[str]:
+        """One pass of the watchdog; the checks that failed. `quiet_to`: see `watchdog.run`."""
+        return watchdog.run(self.control, quiet_to=quiet_to)

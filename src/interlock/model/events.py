@@ -48,6 +48,7 @@ class EventType(StrEnum):
     RERUN_ACCEPTED = "RERUN_ACCEPTED"
     RERUN_REJECTED = "RERUN_REJECTED"
     LATE_DATA_ARRIVAL = "LATE_DATA_ARRIVAL"
+    READINESS_LATE = "READINESS_LATE"
     SLA_WARNING = "SLA_WARNING"
     SLA_BREACH = "SLA_BREACH"
     SLA_MET = "SLA_MET"
@@ -121,11 +122,18 @@ CATALOGUE: Final[dict[EventType, Entry]] = {
     EventType.RERUN_ACCEPTED: Entry(_I, "a rerun request was accepted", ("attempt", "source", "reason", "requestedBy")),
     EventType.RERUN_REJECTED: Entry(_W, "a rerun request was refused", ("source", "reason", "requestedBy")),
     EventType.LATE_DATA_ARRIVAL: Entry(_W, "the trigger sensor changed after completion", ("changed",)),
+    EventType.READINESS_LATE: Entry(
+        _W,
+        "sla.readyBy passed and the rules had not passed",
+        ("status", "readyBy", "readyByAt", "waitingFor", "actionHint", "dedupKey"),
+    ),
     EventType.SLA_WARNING: Entry(_W, "the warning time passed and the run had not finished", _SLA_FIELDS),
     EventType.SLA_BREACH: Entry(_E, "the deadline passed and the run had not finished", _SLA_FIELDS),
     EventType.SLA_MET: Entry(_I, "the run completed before the warning", ("deadline", "breachAt", "marginSeconds")),
     EventType.SLA_RECOVERED: Entry(
-        _W, "the run completed after the warning or the breach", ("deadline", "breachAt", "marginSeconds")
+        _W,
+        "the run completed after the warning or the breach (info for a back-fill)",
+        ("deadline", "breachAt", "marginSeconds", "backFill"),
     ),
     EventType.RELATIVE_SLA_WARNING: Entry(_W, "most of maxDuration is used", (*_SLA_FIELDS, "firstArrival")),
     EventType.RELATIVE_SLA_BREACH: Entry(

@@ -230,8 +230,9 @@ class RerunRecord(_Record, frozen=True, kw_only=True):
 
 
 class SlaKind(StrEnum):
-    """The four alerts a run can give."""
+    """The alerts a run can give."""
 
+    READINESS = "readiness"
     WARNING = "warning"
     BREACH = "breach"
     RELATIVE_WARNING = "relative-warning"
@@ -250,6 +251,8 @@ class SlaState(_Record, frozen=True, kw_only=True):
     """The SLA of one run: its instants, which alerts were given, how it ended.
 
     Alert and "has it finished" are decided in one commit on this record; that is why it is apart from the run.
+    `ready_at`: when the rules first passed. `back_fill`: somebody asked for the run after its deadline, which nobody
+    was waiting for: its margin is recorded and nobody is alerted.
     """
 
     pipeline: str
@@ -258,12 +261,16 @@ class SlaState(_Record, frozen=True, kw_only=True):
     version: int
     config_version: str
     deadline: str = ""
+    ready_by: str = ""
+    ready_by_at: datetime | None = None
     warning_at: datetime | None = None
     breach_at: datetime | None = None
     relative_warning_at: datetime | None = None
     relative_breach_at: datetime | None = None
     first_arrival: datetime | None = None
+    ready_at: datetime | None = None
     critical: bool = False
+    back_fill: bool = False
     fired: dict[SlaKind, datetime] = {}
     outcome: SlaOutcome | None = None
     closed_at: datetime | None = None
@@ -276,6 +283,8 @@ class SlaState(_Record, frozen=True, kw_only=True):
     def instant(self, kind: SlaKind) -> datetime | None:
         """When that alert is due."""
         match kind:
+            case SlaKind.READINESS:
+                return self.ready_by_at
             case SlaKind.WARNING:
                 return self.warning_at
             case SlaKind.BREACH:

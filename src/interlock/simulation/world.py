@@ -65,6 +65,7 @@ class World:
         self._engine: Engine | None = None
         self._next_watch = scenario.start
         self._watched_head = -1
+        self._complete = False
         self._next_sweep = scenario.start + _SWEEP_EVERY
         self._quiet_until: datetime | None = None
         self._done = 0
@@ -186,7 +187,10 @@ class World:
         self._pump()
 
     def _watch(self) -> None:
-        self.engine.watch()
+        # The turn before this one was a complete pass, or was left out because it could have found nothing.
+        complete = self._complete and self.clock.now() > self.scenario.start
+        self._complete = False
+        self._complete = not self.engine.watch(quiet_to=self.clock.now() - WATCHDOG_EVERY if complete else None)
 
     def _sweep(self) -> None:
         while self.engine.store.sweep():
