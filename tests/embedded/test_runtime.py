@@ -23,12 +23,14 @@ from interlock.embedded.database import Database
 from interlock.embedded.dead_letters import DeadLetters
 from interlock.embedded.engine import Engine
 from interlock.embedded.runtime import Runtime
+from interlock.model import keys
 from interlock.model.config import JobType, PipelineConfig
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import JobEvent, Run, RunStatus
 from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
-from interlock.ports.store import Put
+from interlock.ports.store import Key, Put
+from interlock.simulation.clock import VirtualClock
 from tests.mute_target import MuteTarget
 
 PATIENCE = 30.0
@@ -325,3 +327,21 @@ def test_a_sweep_takes_all_that_may_go() -> None:
         database.flush()
         Runtime(engine).sweep()
         assert database.read("SELECT count(*) FROM changes") == [(0,)]
+
+
+def test_after_a_restart_no_tick_is_both_delivered_and_reported_as_missed(path: Path) -> None:
+    target = Target()
+    clock, names = VirtualClock(SystemClock().now() - timedelta(minutes=40)), [f"p{number:02}" for number in range(40)]
+    with Database.open(path, clock=clock) as database:
+        before = Controller(Engine(database, clock, {JobType.COMMAND: target}, new_id=lambda: "0"))
+        before.engine.prepare()
+        for name in names:
+            every_ten = {"cron": "*/10 * * * *", "evaluation": {"window": "2h", "interval": "1h"}}
+            before.apply(pipeline(name, schedule=every_ten))
+    with running(path, target) as controller:
+        store = controller.engine.store
+        controller.until(lambda: store.get(Key(Table.CONTROL, keys.CONTROLLER, "WATCHDOG")) is not None)
+        for name in names:
+            runs = store.query(Table.CONTROL, keys.pipeline_pk(name), keys.RUN)
+            assert len(runs) >= 4
+        assert controller.stored(EventType.SCHEDULE_MISSED) == []
