@@ -121,3 +121,20 @@ def test_every_schedule_has_its_own_next_run() -> None:
         ("am", utc(3, 7, 8)),
         ("pm", utc(3, 6, 20)),
     ]
+
+
+def test_the_hours_of_a_schedule_skip_the_days_that_are_closed() -> None:
+    trigger = {"key": "landed", "check": "exists"}
+    schedule = {"trigger": trigger, "granularity": "hour", "exclude": {"weekends": True}}
+    one = config(schedule=schedule, sla={"deadline": ":30", "readyBy": ":10"})
+    (found,) = next_runs(one, {}, utc(3, 6, 12, 10))  # Friday
+    assert (found.date, found.ready_by_at, found.breach_at) == ("2026-03-06T12", utc(3, 6, 13, 10), utc(3, 6, 13, 30))
+    (found,) = next_runs(one, {}, utc(3, 7, 12, 10))
+    assert (found.date, found.breach_at) == ("2026-03-09T00", utc(3, 9, 1, 30))
+
+
+def test_a_dry_run_promises_no_alert() -> None:
+    schedule = {"trigger": {"key": "landed", "check": "exists"}}
+    (found,) = next_runs(config(schedule=schedule, sla={"deadline": "10:00"}, dryRun=True), {}, utc(3, 6, 12))
+    assert (found.date, found.breach_at) == ("2026-03-06", None)
+    assert "dry run: it observes and starts nothing" in found.notes

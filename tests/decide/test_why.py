@@ -325,6 +325,53 @@ def test_sla_past_and_to_come() -> None:
     assert lines(explain(facts(run(RunStatus.COMPLETED), sla=met)), "SLA") == ["met: done before its deadline 10:00"]
 
 
+SLA = SlaState(pipeline="gold", schedule="cron", date="2026-03-02", version=1, config_version="v", deadline="10:00")
+
+
+def test_what_comes_next_is_in_the_order_in_which_it_comes() -> None:
+    state = msgspec.structs.replace(
+        SLA,
+        ready_by="08:45",
+        ready_by_at=NOW + timedelta(minutes=15),
+        warning_at=NOW + timedelta(minutes=20),
+        breach_at=NOW + timedelta(days=2),
+    )
+    upcoming = (NOW + timedelta(days=1), "2026-03-03")
+    found = explain(facts(run(RunStatus.PENDING), sla=state, next_start=upcoming))
+    assert [line.partition(")")[0] for line in lines(found, "Next")[1:]] == [
+        "08:45 EST (in 15m",
+        "08:50 EST (in 20m",
+        "09:00 EST (in 30m",
+        "2026-03-03 08:30 EST (in 1d",
+        "2026-03-04 08:30 EST (in 2d",
+    ]
+    assert lines(found, "Next")[1] == "08:45 EST (in 15m): readiness alert, unless the rules have passed by then"
+
+
+def test_readiness_and_back_fills_are_told() -> None:
+    ready = msgspec.structs.replace(SLA, ready_by="09:00", ready_by_at=NOW, ready_at=OPENED, breach_at=NOW)
+    found = explain(facts(run(RunStatus.RUNNING, triggered_at=OPENED), sla=ready))
+    assert lines(found, "SLA") == ["ready by 09:00: the rules passed 08:00 EST (30m ago)"]
+    back_fill = msgspec.structs.replace(SLA, breach_at=OPENED, back_fill=True)
+    found = explain(facts(run(RunStatus.PENDING), sla=back_fill))
+    assert lines(found, "SLA") == ["a back-fill: asked for after its deadline 10:00, so nobody is alerted"]
+    assert not [line for line in lines(found, "Next") if "SLA" in line]
+
+
+def test_the_deadline_of_a_trigger_is_no_threat_to_a_period_that_nobody_expects() -> None:
+    trigger = {"key": "landed", "check": "exists", "deadline": "10:00"}
+    waiting = config(schedule={"trigger": trigger, "timezone": "America/New_York"})
+    held = "10:00 EST (in 1h30m): the trigger's deadline; without a run by then, it is held"
+    assert held in lines(explain(facts(config=waiting)), "Next")
+    assert held not in lines(explain(facts(config=waiting, expected=False)), "Next")
+
+
+@pytest.mark.parametrize("reason", [FinalReason.POLL_EXHAUSTED, FinalReason.UNCERTAIN, FinalReason.STALE])
+def test_no_rerun_is_advised_without_saying_that_a_living_job_refuses_it(reason: FinalReason) -> None:
+    ended = run(RunStatus.FAILED_FINAL, final_reason=reason, ended_at=NOW, run_id="r-1", job_id="j-1")
+    assert "while it still runs, a rerun is refused" in explain(facts(ended)).advice
+
+
 def test_an_expired_lease_is_told() -> None:
     stuck = run(RunStatus.RUNNING, triggered_at=OPENED, lease_until=NOW - timedelta(minutes=1))
     assert any("its lease ended" in line for line in lines(explain(facts(stuck)), "Next"))

@@ -206,6 +206,8 @@ def _times(next_: "NextRun", *, several: bool) -> Iterator[str]:
     start = f"{instant(next_.start_at, next_.timezone)}{period}" if next_.start_at else f"on {next_.opens}"
     yield f"{f'next start{schedule}:':<13} {start}"
     about = "" if next_.start_at or not next_.date else f", for {next_.date}"
+    if next_.ready_by_at is not None:
+        yield f"ready by:     {instant(next_.ready_by_at, next_.timezone)}{about}"
     if next_.warning_at is not None:
         yield f"SLA warning:  {instant(next_.warning_at, next_.timezone)}{about}"
     if next_.breach_at is not None:

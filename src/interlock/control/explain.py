@@ -8,13 +8,14 @@ from interlock.control import catalog, promises, readiness, records, run_views, 
 from interlock.control.catalog import Stored
 from interlock.control.run_views import Attempt, RunDetail
 from interlock.decide import calendars, cron, plan, sensors, sla, why
+from interlock.decide.expected import expected_granularity, expected_in, is_expected
 from interlock.decide.watchdog import trigger_deadline
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule, clock_time
 from interlock.model.errors import InvalidValueError, StoreError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
-from interlock.model.periods import Period, day_period, parse_period
+from interlock.model.periods import Period, day_period, parse_period, period_of
 from interlock.model.run import DryRun, FinalReason, JobEvent, JobRecord, Run, RunStatus, SlaState
 from interlock.model.times import local_time_on, to_local, zone
 from interlock.ports.store import Store
@@ -78,7 +79,10 @@ def _current_period(store: Store, config: PipelineConfig, schedule: Schedule, no
     if ran is not None:
         return ran
     upcoming = plan.next_start(schedule, catalog.calendars(store), now)
-    return upcoming[1] if upcoming is not None else day_period(to_local(now, zone(schedule.timezone)).date())
+    if upcoming is not None:
+        return upcoming[1]
+    expected = expected_granularity(schedule, config.sla, promises.latest_of(store, config.id, schedule.schedule_id))
+    return period_of(to_local(now, zone(schedule.timezone)), expected)
 
 
 def _due_period(store: Store, config: PipelineConfig, schedule: Schedule, now: datetime) -> Period | None:
@@ -86,12 +90,20 @@ def _due_period(store: Store, config: PipelineConfig, schedule: Schedule, now: d
     since = catalog.watched_since(store, config.id) or now
     if schedule.cron is not None:
         return _due_tick(schedule, catalog.calendars(store), since, now)
-    tz = zone(schedule.timezone)
-    today = to_local(now, tz).date()
-    days = [today - timedelta(days=back) for back in range(_LOOK_BACK.days + 1)]
+    named = catalog.calendars(store)
     due = [_marked(store, config, schedule)]
-    due += [day_period(day) for day in days if (at := _due_at(store, config, schedule, day)) and since <= at <= now]
+    for period in _recent_periods(store, config, schedule, now):
+        at = _due_at(config, schedule, named, period)
+        due.append(period if at is not None and since <= at <= now else None)
     return max((one for one in due if one is not None), key=lambda one: one.at, default=None)
+
+
+def _recent_periods(store: Store, config: PipelineConfig, schedule: Schedule, now: datetime) -> Iterator[Period]:
+    """The periods of the last days for which runs are expected: the days themselves, or their hours."""
+    latest = promises.latest_of(store, config.id, schedule.schedule_id)
+    today = to_local(now, zone(schedule.timezone)).date()
+    for back in range(_LOOK_BACK.days + 1):
+        yield from expected_in(schedule, config.sla, day_period(today - timedelta(days=back)), latest)
 
 
 def _due_tick(schedule: Schedule, named: calendars.Calendars, since: datetime, now: datetime) -> Period | None:
@@ -121,13 +133,12 @@ def _marked(store: Store, config: PipelineConfig, schedule: Schedule) -> Period 
     return day_period(period.day) if any(one.require == "all-hours" for one in config.after) else period
 
 
-def _due_at(store: Store, config: PipelineConfig, schedule: Schedule, day: date) -> datetime | None:
-    """From when on a sensor-driven or dated day without a run is worth asking about."""
-    if calendars.withheld(schedule, catalog.calendars(store), day) is not None:
+def _due_at(config: PipelineConfig, schedule: Schedule, named: calendars.Calendars, period: Period) -> datetime | None:
+    """From when on a sensor-driven or dated period without a run is worth asking about."""
+    if calendars.withheld(schedule, named, period.day) is not None:
         return None
-    period = day_period(day)
     if schedule.include is not None:
-        return local_time_on(day, clock_time(schedule.time or "00:00"), zone(schedule.timezone))
+        return local_time_on(period.day, clock_time(schedule.time or "00:00"), zone(schedule.timezone))
     deadline = trigger_deadline(schedule.trigger, schedule, period) if schedule.trigger is not None else None
     instants = [deadline]
     if config.sla is not None and not config.dry_run:
@@ -163,6 +174,7 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
         awaited_upstreams=_awaited(store, config, schedule, key) if run is None else (),
         sla=state,
         tick_at=tick_at,
+        expected=is_expected(schedule, config.sla, key.period, promises.latest_of(store, key.pipeline, key.schedule)),
         watched_since=catalog.watched_since(store, key.pipeline),
         next_start=(upcoming[0], str(upcoming[1])) if upcoming is not None else None,
         told=tuple(_told(detail)) if detail is not None else (),

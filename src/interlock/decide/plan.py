@@ -4,7 +4,7 @@ Pure: documents and calendars in, differences and instants out. Which documents 
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from itertools import islice
 from typing import Final
@@ -13,11 +13,12 @@ import msgspec
 
 from interlock.decide.calendars import Calendars, exclusion, included_days, withheld
 from interlock.decide.cron import ticks_between
-from interlock.decide.sla import sla_times
+from interlock.decide.expected import expected_in
+from interlock.decide.sla import SlaTimes, sla_times
 from interlock.model.config import PipelineConfig, Schedule, Sla, clock_time
 from interlock.model.durations import format_duration
 from interlock.model.errors import InvalidValueError
-from interlock.model.periods import Granularity, Period, day_period, period_of
+from interlock.model.periods import Period, day_period
 from interlock.model.times import local_time_on, to_local, zone
 
 # A calendar that leaves nothing open for longer than this is said to leave nothing open.
@@ -58,6 +59,7 @@ class NextRun(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     opens: str
     date: str | None = None
     start_at: datetime | None = None
+    ready_by_at: datetime | None = None
     warning_at: datetime | None = None
     breach_at: datetime | None = None
     notes: tuple[str, ...] = ()
@@ -120,8 +122,15 @@ def next_run(config: PipelineConfig, schedule: Schedule, calendars: Calendars, n
     base = NextRun(schedule=schedule.schedule_id, timezone=schedule.timezone, opens=opens, notes=tuple(notes))
     if period is None:
         return base
-    warning, breach = _limits(config.sla, schedule, period, start)
-    return msgspec.structs.replace(base, date=str(period), start_at=start, warning_at=warning, breach_at=breach)
+    times = None if config.dry_run else _limits(config.sla, schedule, period, start)
+    return msgspec.structs.replace(
+        base,
+        date=str(period),
+        start_at=start,
+        ready_by_at=times.ready_by_at if times is not None else None,
+        warning_at=times.warning_at if times is not None else None,
+        breach_at=times.breach_at if times is not None else None,
+    )
 
 
 def next_start(schedule: Schedule, calendars: Calendars, now: datetime) -> tuple[datetime, Period] | None:
@@ -139,27 +148,28 @@ def next_start(schedule: Schedule, calendars: Calendars, now: datetime) -> tuple
 
 
 def _awaited_period(config: PipelineConfig, schedule: Schedule, calendars: Calendars, now: datetime) -> Period | None:
-    """What the next run will be for when something other than the clock opens it: this hour, or the next open day."""
+    """What the next run will be for when something other than the clock opens it: this hour, or the next open day.
+
+    As far as the config says: what the latest runs were is not known here.
+    """
     if schedule.cron is not None:
         return None
-    local = to_local(now, zone(schedule.timezone))
-    deadline = config.sla.deadline if config.sla is not None else None
-    if deadline is not None and deadline.startswith(":"):
-        return period_of(local, Granularity.HOUR)
-    days = (local.date() + timedelta(days=offset) for offset in range(AHEAD.days))
-    return next((day_period(day) for day in days if withheld(schedule, calendars, day) is None), None)
+    tz = zone(schedule.timezone)
+    today = to_local(now, tz).date()
+    open_days = (day for ahead in range(AHEAD.days) if _is_open(schedule, calendars, day := today + timedelta(ahead)))
+    periods = (period for day in open_days for period in expected_in(schedule, config.sla, day_period(day), tuple))
+    return next((period for period in periods if period.end(tz) > now), None)
 
 
-def _limits(
-    sla: Sla | None, schedule: Schedule, period: Period, start: datetime | None
-) -> tuple[datetime | None, datetime | None]:
-    if sla is None or sla.deadline is None:
-        return None, None
+def _is_open(schedule: Schedule, calendars: Calendars, day: date) -> bool:
+    return withheld(schedule, calendars, day) is None
+
+
+def _limits(sla: Sla | None, schedule: Schedule, period: Period, start: datetime | None) -> SlaTimes | None:
     try:
-        times = sla_times(sla, schedule, period, None, tick_at=start)
+        return None if sla is None else sla_times(sla, schedule, period, None, tick_at=start)
     except InvalidValueError:
-        return None, None
-    return times.warning_at, times.breach_at
+        return None
 
 
 def opened_by(config: PipelineConfig, schedule: Schedule) -> str:

@@ -97,7 +97,8 @@ class Told(msgspec.Struct, frozen=True):
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """Everything an explanation is made from.
 
-    `tick_at`: when the clock opens, or should have opened, this very run. `rules_at`: when the rules came to this;
+    `tick_at`: when the clock opens, or should have opened, this very run. `expected`: the schedule should have a run of
+    this period, if no calendar withholds it. `rules_at`: when the rules came to this;
     None means as they stand now. `sla` is the stored state, or what it will be. `next_start`: the schedule's next one.
     """
 
@@ -113,6 +114,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     awaited_upstreams: tuple[str, ...] = ()
     sla: SlaState | None = None
     tick_at: datetime | None = None
+    expected: bool = True
     watched_since: datetime | None = None
     next_start: tuple[datetime, str] | None = None
     told: tuple[Told, ...] = ()
@@ -264,84 +266,104 @@ def _attempts(facts: Facts) -> Iterator[Line]:
 # ------------------------------------------------------------------------------------------------ what comes next
 
 
+class _Coming(msgspec.Struct, frozen=True):
+    """Something that comes next; without an instant, at once or at any time."""
+
+    line: Line
+    at: datetime | None = None
+
+
 def _next(facts: Facts) -> Iterator[Line]:
-    if facts.run is None:
-        yield from _next_without_run(facts)
-    else:
-        yield from _next_of_run(facts, facts.run)
-    yield from _next_sla(facts)
+    """What comes next, in the order in which it comes."""
+    coming = [*_next_steps(facts), *_next_sla(facts)]
     if facts.next_start is not None and facts.next_start[1] != facts.key.date:
         at, date = facts.next_start
-        yield Line(f"{facts.when(at)}: the run of {date} opens")
+        coming.append(_coming(facts, at, f"the run of {date} opens"))
+    yield from (one.line for one in coming if one.at is None)
+    timed = [(one.at, one.line) for one in coming if one.at is not None]
+    yield from (line for _, line in sorted(timed, key=lambda one: one[0]))
 
 
-def _next_without_run(facts: Facts) -> Iterator[Line]:
-    if facts.config.dry_run or facts.withheld is not None:
-        return
+def _coming(facts: Facts, at: datetime, text: str) -> _Coming:
+    return _Coming(Line(f"{facts.when(at)}: {text}"), at)
+
+
+def _next_steps(facts: Facts) -> Iterator[_Coming]:
+    if facts.run is not None:
+        yield from _next_of_run(facts, facts.run)
+    elif not facts.config.dry_run and facts.withheld is None:
+        yield from _next_without_run(facts)
+
+
+def _next_without_run(facts: Facts) -> Iterator[_Coming]:
     if facts.tick_at is not None and facts.tick_at > facts.now:
-        yield Line(f"{facts.when(facts.tick_at)}: the clock opens it")
+        yield _coming(facts, facts.tick_at, "the clock opens it")
     trigger = facts.schedule.trigger
     due = trigger_deadline(trigger, facts.schedule, facts.key.period) if trigger is not None else None
-    if due is not None and due > facts.now:
-        yield Line(f"{facts.when(due)}: the trigger's deadline; without a run by then, it is held")
+    if due is not None and due > facts.now and facts.expected:
+        yield _coming(facts, due, "the trigger's deadline; without a run by then, it is held")
 
 
-def _next_of_run(facts: Facts, run: Run) -> Iterator[Line]:
+def _next_of_run(facts: Facts, run: Run) -> Iterator[_Coming]:
     match run.status:
         case RunStatus.PENDING if run.passed_at is None:
             yield from _next_evaluations(facts, run)
         case RunStatus.PENDING:
-            yield Line("now: the job is started")
+            yield _Coming(Line("now: the job is started"))
         case RunStatus.TRIGGERING:
             delay = trigger_retry_delay(run.trigger_failures, 99) if run.trigger_failures else None
-            again = f"{facts.when(run.updated_at + delay)}: the start is tried again" if delay else "now: it is started"
-            yield Line(again)
+            if delay:
+                yield _coming(facts, run.updated_at + delay, "the start is tried again")
+            else:
+                yield _Coming(Line("now: it is started"))
         case RunStatus.RUNNING:
             yield from _next_polls(facts, run)
         case RunStatus.FAILED:
-            at = f"{facts.when(run.retry_at)}: " if run.retry_at is not None else ""
-            yield Line(f"{at}attempt {run.attempt + 1} opens (the pause before a retry)")
+            text = f"attempt {run.attempt + 1} opens (the pause before a retry)"
+            yield _Coming(Line(text)) if run.retry_at is None else _coming(facts, run.retry_at, text)
         case RunStatus.COMPLETED | RunStatus.FAILED_FINAL | RunStatus.JOB_POLL_EXHAUSTED:
             yield from _next_after_end(facts, run)
     if run.active and run.lease_until is not None and run.lease_until <= facts.now:
-        yield Line(f"its lease ended {facts.when(run.lease_until)}: the watchdog gives it up", Mark.FAIL)
+        yield _Coming(Line(f"its lease ended {facts.when(run.lease_until)}: the watchdog gives it up", Mark.FAIL))
 
 
-def _next_evaluations(facts: Facts, run: Run) -> Iterator[Line]:
+def _next_evaluations(facts: Facts, run: Run) -> Iterator[_Coming]:
     evaluation = facts.schedule.evaluation
     closes = run.opened_at + evaluation.window
     look = min(closes, facts.now + evaluation.interval)
     keys = ", ".join(dict.fromkeys(rule.key for rule in facts.config.validation.rules))
     every = format_duration(evaluation.interval)
-    yield Line(f"the rules are evaluated at once when {keys} changes, and every {every}: by {facts.at(look)} again")
+    looks = f"the rules are evaluated at once when {keys} changes, and every {every}: by {facts.at(look)} again"
+    yield _Coming(Line(looks))
     reopens = evaluation.after_window == "reopen"
     then = f"held; for {format_duration(facts.reopen_for)} a write that makes the rules pass re-opens it"
-    yield Line(f"{facts.when(closes)}: the window closes; then it is {then if reopens else 'held for good'}")
+    yield _coming(facts, closes, f"the window closes; then it is {then if reopens else 'held for good'}")
 
 
-def _next_polls(facts: Facts, run: Run) -> Iterator[Line]:
+def _next_polls(facts: Facts, run: Run) -> Iterator[_Coming]:
     job = facts.config.job
     if job is None or run.triggered_at is None:
         return
     closes = run.triggered_at + job.poll_window
     look = min(closes, facts.now + job.poll_interval)
     every = format_duration(job.poll_interval)
-    yield Line(f"the job is asked for every {every}: by {facts.at(look)} again")
-    yield Line(f"{facts.when(closes)}: the poll window closes; then it counts as failed, running or not")
+    yield _Coming(Line(f"the job is asked for every {every}: by {facts.at(look)} again"))
+    yield _coming(facts, closes, "the poll window closes; then it counts as failed, running or not")
 
 
-def _next_after_end(facts: Facts, run: Run) -> Iterator[Line]:
+def _next_after_end(facts: Facts, run: Run) -> Iterator[_Coming]:
     post = facts.config.post_run
     if run.status is RunStatus.COMPLETED and post is not None and run.ended_at is not None and post.rules:
         names = ", ".join(dict.fromkeys(rule.key for rule in post.rules))
         due = run.ended_at + post.sensor_timeout
         if due > facts.now:
-            yield Line(f"{facts.when(due)}: {names} must have been written again by then")
+            yield _coming(facts, due, f"{names} must have been written again by then")
     if run.final_reason is not FinalReason.VALIDATION_EXHAUSTED or run.ended_at is None:
         return
     until = run.ended_at + facts.reopen_for
     if facts.schedule.evaluation.after_window == "reopen" and until > facts.now:
-        yield Line(f"until {facts.when(until)}: a sensor write that makes the rules pass re-opens it")
+        line = Line(f"until {facts.when(until)}: a sensor write that makes the rules pass re-opens it")
+        yield _Coming(line, until)
 
 
 _ALERTS: Final = {
@@ -359,15 +381,21 @@ def _sla(facts: Facts) -> Iterator[Line]:
         return
     for kind, at in sorted(state.fired.items(), key=lambda item: item[1]):
         yield Line(f"{facts.when(at)}: {_ALERTS[kind]} was given", Mark.FAIL)
-    if state.outcome is SlaOutcome.MET:
+    if state.ready_at is not None:
+        yield Line(f"ready by {state.ready_by}: the rules passed {facts.when(state.ready_at)}", Mark.PASS)
+    if state.back_fill:
+        limit = state.deadline or state.ready_by
+        yield Line(f"a back-fill: asked for after its deadline {limit}, so nobody is alerted")
+    elif state.outcome is SlaOutcome.MET:
         yield Line(f"met: done before its deadline {state.deadline}", Mark.PASS)
     elif state.outcome is SlaOutcome.RECOVERED:
         yield Line(f"not kept (deadline {state.deadline}), but the run has completed", Mark.FAIL)
 
 
-def _next_sla(facts: Facts) -> Iterator[Line]:
+def _next_sla(facts: Facts) -> Iterator[_Coming]:
     if facts.sla is None or facts.withheld is not None:
         return
-    for kind, at in sorted(next_instants(facts.sla).items(), key=lambda item: item[1]):
-        unless = "about to be given" if at <= facts.now else "unless it is done by then"
-        yield Line(f"{facts.when(at)}: {_ALERTS[kind]}, {unless}")
+    for kind, at in next_instants(facts.sla).items():
+        kept = "the rules have passed" if kind is SlaKind.READINESS else "it is done"
+        unless = "about to be given" if at <= facts.now else f"unless {kept} by then"
+        yield _coming(facts, at, f"{_ALERTS[kind]}, {unless}")

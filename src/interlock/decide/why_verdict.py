@@ -1,8 +1,9 @@
 """The first and the last line of an explanation: what is the matter, and what to do about it."""
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Final, assert_never
 
 from interlock.decide import why_words as words
+from interlock.decide.transitions import job_may_have_started
 from interlock.decide.values import show
 from interlock.model.config import Check
 from interlock.model.run import FinalReason, Run, RunStatus
@@ -10,6 +11,9 @@ from interlock.model.sensor import is_upstream
 
 if TYPE_CHECKING:
     from interlock.decide.why import Facts, RuleFact
+
+
+_REFUSED: Final = "while it still runs, a rerun is refused"
 
 
 def state(facts: "Facts") -> str:
@@ -223,10 +227,11 @@ def _advice_for_ended(facts: "Facts", run: Run) -> str:
         case FinalReason.TRIGGER_EXHAUSTED:
             return f"Put right what the target says, then {rerun}."
         case FinalReason.UNCERTAIN:
-            return f"Look in the target for {run.run_id or 'the job'}. If it is not there, {rerun}."
+            look = f"Look in the target for {run.run_id or 'the job'}"
+            return f"{look}. If it is not there or has ended, {rerun}; {_REFUSED}."
         case FinalReason.POLL_EXHAUSTED:
             report = f"`interlock job report {facts.key.pipeline} --date {facts.key.date}{_schedule(facts)} success`"
-            return f"Look at the job ({_job(run)}). If it succeeded: {report}. If it failed: {rerun}."
+            return f"Look at the job ({_job(run)}). If it succeeded: {report}. If it failed: {rerun}; {_REFUSED}."
         case FinalReason.RETRIES_USED_UP:
             return f"Read the job's own log ({_job(run)}), put it right, then {rerun}."
         case FinalReason.WITHDRAWN:
@@ -234,7 +239,8 @@ def _advice_for_ended(facts: "Facts", run: Run) -> str:
         case FinalReason.CANCELLED:
             return f"Nothing, if that is meant. Otherwise {rerun}."
         case FinalReason.INFRA | FinalReason.STALE | None:
-            return f"Look at the controller with `interlock doctor`, then {rerun}."
+            refused = f"; {_REFUSED}" if job_may_have_started(run) else ""
+            return f"Look at the controller with `interlock doctor`, then {rerun}{refused}."
         case _:
             assert_never(run.final_reason)
 

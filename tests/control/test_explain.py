@@ -1,0 +1,85 @@
+"""What `why` promises comes: which period is meant, and which alerts are announced for it."""
+
+from typing import Any
+
+import pytest
+
+from interlock.control.explain import explain
+from interlock.decide.why import Explanation
+from interlock.simulation.scenario import inline_scenario
+from interlock.simulation.world import World
+
+LANDED = {"key": "landed", "check": "equals", "field": "status", "value": "done"}
+ORDERS: dict[str, Any] = {
+    "pipeline": {"id": "orders"},
+    "schedule": {"trigger": LANDED | {"deadline": "20:00"}},
+    "sla": {"deadline": "10:00", "expectedDuration": "1h"},
+    "validation": {"rules": [{"key": "landed", "check": "exists"}]},
+    "job": {"type": "glue", "config": {"jobName": "etl"}},
+}
+DAILY: dict[str, Any] = ORDERS | {"schedule": {"cron": "0 8 * * *"}, "sla": {"deadline": "10:00", "readyBy": "09:00"}}
+HOURS = [
+    {
+        "at": f"2026-03-02T{hour:02}:05:00Z",
+        "sensor": f"orders/landed#2026-03-02T{hour - 1:02}",
+        "data": {"status": "done"},
+    }
+    for hour in range(8, 12)
+]
+
+
+def asked(config: dict[str, Any], until: str, *steps: dict[str, Any], **which: str) -> Explanation:
+    """What is said at that instant; the controller started, and the pipeline was applied, on Monday at 07:00."""
+    scenario = inline_scenario(start="2026-03-02T07:00:00Z", until=until, pipelines=[config], steps=list(steps))
+    world = World(scenario)
+    world.play()
+    found = explain(world.engine.store, "orders", world.clock.now(), **which)
+    world.database.close()
+    return found
+
+
+def next_of(found: Explanation) -> list[str]:
+    return [line.text for section in found.sections if section.title == "Next" for line in section.lines]
+
+
+@pytest.mark.parametrize("config", [ORDERS, DAILY])
+@pytest.mark.parametrize("date", ["2026-02-20", "2026-02-28", "2023-01-01"])
+def test_no_alert_is_announced_for_a_date_before_the_pipeline_existed(config: dict[str, Any], date: str) -> None:
+    found = asked(config, "2026-03-02T07:30:00Z", date=date)
+    assert not [line for line in next_of(found) if "SLA" in line or "alert" in line or "deadline" in line]
+
+
+def test_the_alerts_of_a_date_to_come_are_announced() -> None:
+    found = asked(DAILY, "2026-03-02T07:30:00Z", date="2026-03-04")
+    assert [line.partition("): ")[2] for line in next_of(found)] == [
+        "the run of 2026-03-02 opens",
+        "the clock opens it",
+        "readiness alert, unless the rules have passed by then",
+        "SLA breach, unless it is done by then",
+    ]
+
+
+def test_a_changed_deadline_is_announced_not_the_stored_one() -> None:
+    changed = {"at": "2026-03-02T09:00:00Z", "apply": ORDERS | {"sla": {"deadline": "12:00"}}}
+    found = asked(ORDERS, "2026-03-02T09:00:00Z", changed, date="2026-03-02")
+    assert next_of(found)[-1] == "2026-03-03 12:00Z (in 1d3h): SLA breach, unless it is done by then"
+
+
+def test_nothing_is_announced_for_an_hour_of_a_daily_pipeline() -> None:
+    found = asked(
+        ORDERS | {"schedule": ORDERS["schedule"] | {"granularity": "day"}}, "2026-03-02T07:30:00Z", date="2026-03-02T09"
+    )
+    assert next_of(found) == []
+
+
+def test_without_a_date_the_latest_hour_that_is_due_is_meant() -> None:
+    config = ORDERS | {"sla": {"deadline": ":30"}}
+    found = asked(config, "2026-03-02T14:40:00Z", *HOURS)
+    assert found.date == "2026-03-02T13"  # due at 14:30; the latest that ran is hour 10
+    assert asked(config, "2026-03-02T07:10:00Z").date == "2026-03-02T07"
+
+
+def test_hours_that_only_the_latest_runs_speak_of_are_meant_too() -> None:
+    found = asked(ORDERS, "2026-03-03T10:05:00Z", *HOURS)
+    assert found.date == "2026-03-02T23"
+    assert "has not run" in found.verdict
