@@ -1,5 +1,6 @@
 """The obligations of `ports.store.Store`, as tests. A backend subclasses StoreSuite and opens itself."""
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 
@@ -15,6 +16,7 @@ from interlock.ports.store import (
     Present,
     Put,
     Require,
+    Span,
     Store,
     Update,
     Write,
@@ -24,6 +26,10 @@ from tests.conformance.store_backend import PK, key
 from tests.conformance.store_commits import CommitTests
 from tests.conformance.store_model import COMMITS, PARTITIONS, exactly, model_holds, model_write
 from tests.conformance.store_refusals import RefusalTests
+
+
+class _Named(msgspec.Struct, frozen=True):
+    sk: str = ""
 
 
 class StoreSuite(CommitTests, RefusalTests):
@@ -122,6 +128,34 @@ class StoreSuite(CommitTests, RefusalTests):
         store.commit([Put(event, {"type": "A"})])
         store.commit([Delete(event)])
         assert store.events_by_type("A", since=0, until=99_999, limit=10) == []
+
+    def test_spans_are_read_in_their_order(self, filled: Store) -> None:
+        spans = [Span(PK, "A#", "A$"), Span(PK, "none", "nonf"), Span(PK + "-other", "", "z"), Span(PK, "A#1", "A#2")]
+        found = filled.read_spans(Table.CONTROL, spans, _Named)
+        assert [[sk for sk, _ in rows] for rows in found] == [
+            ["A#", "A#1", "A#10", "A#2", "A#\U0010ffff", "A#\U0010ffffz"],
+            [],
+            ["A#1"],
+            ["A#1", "A#10"],
+        ]
+        assert found[3] == [("A#1", _Named(sk="A#1")), ("A#10", _Named(sk="A#10"))]
+        assert found[2] == [("A#1", _Named())]
+        assert filled.read_spans(Table.CONTROL, [], _Named) == []
+
+    def test_the_last_of_a_span(self, filled: Store) -> None:
+        spans = [Span(PK, "A#", "A#\U0010ffff", 2), Span(PK, "A#", "A#1", 5), Span(PK, "x", "y", 1)]
+        found = filled.read_spans(Table.CONTROL, spans, _Named)
+        assert [[sk for sk, _ in rows] for rows in found] == [["A#2", "A#10"], ["A#"], []]
+
+    def test_spans_leave_out_what_has_expired_and_what_is_something_else(
+        self, store: Store, clock: ManualClock
+    ) -> None:
+        soon = epoch_millis(clock.now()) // 1000 + 60
+        store.commit([Put(key("S1"), {"ttl": soon}), Put(key("S2"), {"sk": 5}), Put(key("S3"), {"sk": "x", "n": 1})])
+        spans = [Span(PK, "S", "T")]
+        assert store.read_spans(Table.CONTROL, spans, _Named) == [[("S1", _Named()), ("S3", _Named(sk="x"))]]
+        clock.advance(minutes=2)
+        assert store.read_spans(Table.CONTROL, spans, _Named) == [[("S3", _Named(sk="x"))]]
 
     def test_every_write_to_a_table_with_a_stream_is_one_change(self, store: Store, clock: ManualClock) -> None:
         clock.advance(milliseconds=1234)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pytest
 
@@ -12,10 +12,11 @@ from interlock.control.context import Control
 from interlock.model import keys
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import RunStatus
-from interlock.ports.store import Change, Conflict, Item, Key, Record, Store, Write
+from interlock.ports.store import Change, Conflict, Item, Key, Record, Span, Store, Write
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
 
+T = TypeVar("T")
 DAY: Final = date(2026, 3, 2)
 TRIGGER: Final = {"key": "ready", "check": "exists"}
 ROWS: Final = {"key": "rows", "check": "exists"}
@@ -120,6 +121,11 @@ class CountingStore:
     ) -> list[Record]:
         found = self._store.query(table, pk, prefix, after=after, limit=limit, reverse=reverse)
         self.read += 1 + len(found)
+        return found
+
+    def read_spans(self, table: Table, spans: Sequence[Span], into: type[T]) -> list[list[tuple[str, T]]]:
+        found = self._store.read_spans(table, spans, into)
+        self.read += sum(1 + len(rows) for rows in found)
         return found
 
     def commit(self, writes: Sequence[Write]) -> Conflict | None:

@@ -16,6 +16,7 @@ from interlock.decide.cron import (
     shortest_gap,
     tick_of_period,
     ticks_between,
+    ticks_on,
 )
 from interlock.model.config import Schedule
 from interlock.model.errors import InvalidValueError
@@ -359,6 +360,14 @@ def test_next_and_previous_are_inverse(case: tuple[Schedule, datetime]) -> None:
     back = previous_tick(cron, following.at)
     assert back is not None
     assert back.at == following.at
+
+
+@given(CASES)
+def test_the_ticks_of_a_day_are_those_that_a_search_finds(case: tuple[Schedule, datetime]) -> None:
+    cron, now = case
+    day = to_local(now, zone(cron.timezone)).date()
+    around = ticks_between(cron, now - timedelta(days=3), now + timedelta(days=3))
+    assert ticks_on(cron, day) == [tick for tick in around if tick.local.date() == day]
 
 
 @given(CASES)

@@ -7,10 +7,13 @@ suspicion of a race is a test that always comes out the same.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from interlock.control.context import Control
 from interlock.model.keys import Table
-from interlock.ports.store import Conflict, Item, Key, Record, Store, Write
+from interlock.ports.store import Conflict, Item, Key, Record, Span, Store, Write
+
+T = TypeVar("T")
 
 BeforeCommit = Callable[[Sequence[Write]], None]
 
@@ -42,6 +45,10 @@ class InterleavingStore:
     ) -> list[Record]:
         """As the inner store."""
         return self._store.query(table, pk, prefix, after=after, limit=limit, reverse=reverse)
+
+    def read_spans(self, table: Table, spans: Sequence[Span], into: type[T]) -> list[list[tuple[str, T]]]:
+        """As the inner store."""
+        return self._store.read_spans(table, spans, into)
 
     def commit(self, writes: Sequence[Write]) -> Conflict | None:
         """Let the other actor go first, then commit."""

@@ -14,8 +14,10 @@ import random
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, assert_never
+from contextlib import suppress
+from typing import Any, Final, TypeVar, assert_never
 
+import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 
 from interlock.aws import attributes, failures
@@ -39,6 +41,7 @@ from interlock.ports.store import (
     Put,
     Record,
     Require,
+    Span,
     Update,
     Write,
 )
@@ -52,6 +55,9 @@ _BATCH: Final = 100
 _TRIES: Final = 6
 _FIRST_PAUSE: Final = 0.05
 _PAGE: Final = 200
+
+
+T = TypeVar("T")
 
 
 def _sleep(seconds: float) -> None:
@@ -145,6 +151,33 @@ class DynamoStore:
                 found.append(Record(Key(table, pk, raw[SK]["S"]), item))
                 if len(found) == wanted:
                     break
+        return found
+
+    def read_spans(self, table: Table, spans: Sequence[Span], into: type[T]) -> list[list[tuple[str, T]]]:
+        """The items of several spans, as far as `into` names their attributes; a query each."""
+        return [self._span(table, span, into) for span in spans]
+
+    def _span(self, table: Table, span: Span, into: type[T]) -> list[tuple[str, T]]:
+        # BETWEEN counts both ends; sort keys are never empty, and one that equals `end` is dropped below.
+        first = span.first or "\x01"
+        if first.encode() > span.end.encode() or span.last == 0:
+            return []
+        arguments: dict[str, Any] = {
+            "KeyConditionExpression": "#pk = :pk AND #sk BETWEEN :first AND :end",
+            "ExpressionAttributeNames": {"#pk": PK, "#sk": SK},
+            "ExpressionAttributeValues": {":pk": {"S": span.pk}, ":first": {"S": first}, ":end": {"S": span.end}},
+            "ScanIndexForward": span.last is None,
+            "ConsistentRead": True,
+        }
+        found: list[tuple[str, T]] = []
+        for raw in self._pages(table, arguments, None, None if span.last is None else span.last + 1):
+            item, sk = self._live(raw), raw[SK]["S"]
+            if item is None or sk == span.end:
+                continue
+            with suppress(msgspec.ValidationError):
+                found.append((sk, msgspec.convert(item, into)))
+            if len(found) == span.last:
+                break
         return found
 
     def _pages(

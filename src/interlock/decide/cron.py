@@ -102,6 +102,35 @@ def ticks_between(schedule: Schedule, after: datetime, until: datetime) -> Itera
     return takewhile(lambda tick: tick.at <= until, _ticks_after(schedule, _cron_of(schedule), after))
 
 
+def ticks_on(schedule: Schedule, day: date) -> list[Tick]:
+    """The ticks whose scheduled local time lies on a day. For many days of many schedules: searching takes longer."""
+    expr = _cron_of(schedule)
+    minute, hour, *days = expr.split()
+    if day not in _days_of(" ".join(days), day.year):
+        return []
+    ticks = (_tick(schedule, expr, datetime.combine(day, at)) for at in _times_of(minute, hour))
+    return [tick for tick in ticks if tick is not None]
+
+
+# Every day that fires has the same times, so days and times are found apart, and kept: most schedules share them.
+
+
+@lru_cache(maxsize=512)
+def _days_of(fields: str, year: int) -> frozenset[date]:
+    begin = max(datetime.combine(date(year, 1, 1), time()) - _SECOND, _FIRST)
+    end = datetime.combine(date(year, 12, 31), time())
+    return frozenset(
+        local.date() for local in takewhile(lambda local: local <= end, _scheduled(f"0 0 {fields}", begin))
+    )
+
+
+@lru_cache(maxsize=4096)
+def _times_of(minute: str, hour: str) -> tuple[time, ...]:
+    end = _REFERENCE + timedelta(days=1)
+    times = takewhile(lambda local: local < end, _scheduled(f"{minute} {hour} * * *", _REFERENCE - _SECOND))
+    return tuple(local.time() for local in times)
+
+
 def tick_of_period(schedule: Schedule, period: Period) -> Tick | None:
     """The tick that opens the run of this period, None if the schedule has no such run."""
     expr = _cron_of(schedule)

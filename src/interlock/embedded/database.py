@@ -326,21 +326,48 @@ class Database:
         except sqlite3.Error as error:
             raise explain(error, self.path, "reading") from error
 
+    def read_all(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Row]]:
+        """The rows of several SELECTs, in one snapshot: its lock is taken once, not once for each."""
+        try:
+            if self.path is None:
+                with self._lock:
+                    return [self._connection.execute(sql, params).fetchall() for sql, params in statements]
+            return self._read_all_of_file(self.path, statements)
+        except sqlite3.Error as error:
+            raise explain(error, self.path, "reading") from error
+
     def _read_file(self, path: Path, sql: str, params: Sequence[Any] | Mapping[str, Any]) -> list[Row]:
+        reader = self._borrow(path)
+        try:
+            return reader.execute(sql, params).fetchall()
+        finally:
+            self._give_back(reader)
+
+    def _read_all_of_file(self, path: Path, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Row]]:
+        reader = self._borrow(path)
+        try:
+            reader.execute("BEGIN")
+            try:
+                return [reader.execute(sql, params).fetchall() for sql, params in statements]
+            finally:
+                reader.execute("ROLLBACK")
+        finally:
+            self._give_back(reader)
+
+    def _borrow(self, path: Path) -> sqlite3.Connection:
         # Readers do not wait for each other nor for the writer. There are as many as ever read at one time.
         try:
-            reader = self._readers.pop()
+            return self._readers.pop()
         except IndexError:
             if self._closed:
                 raise StoreError("the store is closed: nothing can be read any more") from None
             self._check_file()  # another file in its place would be read as if it were ours
-            reader = connect(path, mode="ro")
-        try:
-            return reader.execute(sql, params).fetchall()
-        finally:
-            self._readers.append(reader)
-            if self._closed:
-                self._close_readers()
+            return connect(path, mode="ro")
+
+    def _give_back(self, reader: sqlite3.Connection) -> None:
+        self._readers.append(reader)
+        if self._closed:
+            self._close_readers()
 
     def _read_snapshot(self, sql: str, params: Sequence[Any] | Mapping[str, Any]) -> list[Row]:
         """As a fiber: on the write connection, whose pages are at hand, and which no commit uses meanwhile.

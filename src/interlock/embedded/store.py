@@ -5,10 +5,11 @@ that the writes then change.
 """
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from math import ceil, isfinite
-from typing import Any, Final, assert_never
+from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 
@@ -31,6 +32,7 @@ from interlock.ports.store import (
     Put,
     Record,
     Require,
+    Span,
     Update,
     Write,
 )
@@ -48,6 +50,11 @@ _BY_TYPE: Final = (
     "SELECT pk, sk, item FROM events WHERE at IS NOT NULL AND type = ? AND at >= ? AND at < ?"
     f" AND {_LIVE} ORDER BY at, sk, pk LIMIT ?"
 )
+_SPAN: Final = {
+    table: f"SELECT sk, item FROM {table} WHERE pk = ? AND sk >= ? AND sk < ? AND {_LIVE} ORDER BY sk"
+    for table in Table
+}
+_LAST_OF_SPAN: Final = {table: f"{sql} DESC LIMIT ?" for table, sql in _SPAN.items()}
 _PRUNE: Final = (
     "DELETE FROM changes WHERE seq IN (SELECT seq FROM changes"
     " WHERE seq <= (SELECT min(checkpoint) FROM consumers) ORDER BY seq LIMIT ?)"
@@ -55,6 +62,8 @@ _PRUNE: Final = (
 _MAX_TTL: Final = 2**62
 
 _decode: Final = msgspec.json.Decoder(Item).decode
+
+T = TypeVar("T")
 
 
 class SqliteStore:
@@ -103,6 +112,12 @@ class SqliteStore:
         order = "DESC" if reverse else "ASC"
         sql = f"SELECT sk, item FROM {table} WHERE {' AND '.join(where)} ORDER BY sk {order} LIMIT ?"
         return [Record(Key(table, pk, sk), _decode(item)) for sk, item in self._database.read(sql, values)]
+
+    def read_spans(self, table: Table, spans: Sequence[Span], into: type[T]) -> list[list[tuple[str, T]]]:
+        """The items of several spans, as far as `into` names their attributes."""
+        now, decode = self._seconds(), _decoder(into)
+        found = self._database.read_all([_span(table, one, now) for one in spans])
+        return [list(_decoded(rows, decode)) for rows in found]
 
     def pipelines(self) -> list[str]:
         """The ids of all pipelines that have a CONFIG item, sorted."""
@@ -212,6 +227,29 @@ def _by_partition(keys: Sequence[Key]) -> dict[tuple[Table, str], list[str]]:
     for key in keys:
         found.setdefault((key.table, key.pk), []).append(key.sk)
     return found
+
+
+def _span(table: Table, span: Span, now: int) -> tuple[str, Row]:
+    if span.last is None:
+        return _SPAN[table], (span.pk, span.first, span.end, now)
+    return _LAST_OF_SPAN[table], (span.pk, span.first, span.end, now, span.last)
+
+
+def _decoder(into: type[T]) -> Callable[[str], T]:
+    kept: Callable[[str], T] | None = _decoders.get(into)
+    if kept is None:
+        kept = _decoders[into] = msgspec.json.Decoder(into).decode
+    return kept
+
+
+_decoders: Final[dict[type[Any], Callable[[str], Any]]] = {}
+
+
+def _decoded(rows: Sequence[Row], decode: Callable[[str], T]) -> Iterator[tuple[str, T]]:
+    for sk, item in rows:
+        # Whoever acts on such an item makes it a dead letter; a reader of many must not stumble over one.
+        with suppress(msgspec.ValidationError):
+            yield sk, decode(item)
 
 
 @lru_cache(maxsize=256)

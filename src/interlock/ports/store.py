@@ -15,7 +15,7 @@ Obligations of every backend
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
@@ -123,6 +123,18 @@ class Change(msgspec.Struct, frozen=True, rename="camel"):
         return Key(self.table, self.pk, self.sk)
 
 
+class Span(msgspec.Struct, frozen=True):
+    """A stretch of one partition: first <= sort key < end. With `last`, only that many from its end, latest first."""
+
+    pk: str
+    first: str
+    end: str
+    last: int | None = None
+
+
+T = TypeVar("T")
+
+
 class Store(Protocol):
     """See the module's obligations."""
 
@@ -147,6 +159,14 @@ class Store(Protocol):
         """The items of a partition whose sort key starts with `prefix`, in sort-key order (byte-wise).
 
         `after` (exclusive) pages on; with `reverse` it pages backwards.
+        """
+        ...
+
+    def read_spans(self, table: Table, spans: Sequence[Span], into: type[T]) -> list[list[tuple[str, T]]]:
+        """The items of several spans, each by its sort key, in the order of the spans and of the sort keys.
+
+        For readers of many pipelines at once. Of an item only what `into` (a Struct) names is read; an item that is
+        not one is left out. The spans may be read at slightly different instants.
         """
         ...
 
