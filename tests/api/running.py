@@ -69,13 +69,14 @@ def problem(response: httpx.Response, status: int, slug: str) -> dict[str, Any]:
 
 @contextmanager
 def running(
-    folder: Path, *, limits: ConnectionLimits | None = None, **settings: Any
+    folder: Path, *, limits: ConnectionLimits | None = None, public_url: str = "", **settings: Any
 ) -> Iterator[tuple[Service, httpx.Client]]:
     """A controller and its API in this process, on a real port."""
     service = Service(ServiceSettings(store=folder / "interlock.db", **settings))
     listener = bind("127.0.0.1", 0)
     service.start()
-    server = uvicorn.Server(server_config(service, limits or ConnectionLimits.of_this_process()))
+    config = server_config(service, limits or ConnectionLimits.of_this_process(), public_url=public_url)
+    server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:

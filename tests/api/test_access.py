@@ -18,7 +18,8 @@ from interlock.model.errors import InvalidValueError
 from tests.api.running import pipeline, running
 
 V1 = "/api/v1"
-OPEN = {"/healthz", "/readyz", "/openapi.json"}
+# Who asks for a session says who they are in the request itself.
+OPEN = {"/healthz", "/readyz", "/openapi.json", f"{V1}/session"}
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +50,9 @@ TABLE: list[tuple[str, str, Any, set[str]]] = [
     ("GET", f"{V1}/pipelines/gold/runs/stream/2026-03-03", None, {"read", "operate"}),
     ("GET", f"{V1}/events", None, {"read", "operate"}),
     ("GET", f"{V1}/stats", None, {"read", "operate"}),
+    ("GET", f"{V1}/overview", None, {"read", "operate"}),
+    ("GET", f"{V1}/controller", None, {"read", "operate"}),
+    ("POST", f"{V1}/session/code", None, {"read", "operate"}),
     ("GET", "/metrics", None, {"read", "operate"}),
     ("PUT", f"{V1}/pipelines/gold/sensors/rows", {"count": 1}, {"sensor:write", "of-gold"}),
     ("PUT", f"{V1}/pipelines/silver/sensors/rows", {"count": 1}, {"sensor:write", "of-ingest"}),

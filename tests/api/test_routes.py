@@ -346,7 +346,7 @@ def test_health_readiness_and_metrics(api: httpx.Client, apply: Apply) -> None:
 
 
 def test_unknown_addresses_and_methods_are_problems(api: httpx.Client) -> None:
-    problem(api.get("/nowhere"), 404, "not-found")
+    problem(api.get("/api/nowhere"), 404, "not-found")
     problem(api.get(f"{V1}/nowhere"), 404, "not-found")
     problem(api.post(f"{V1}/pipelines"), 405, "method-not-allowed")
     problem(api.get("/nowhere/" + "x" * 9000), 414, "too-large")

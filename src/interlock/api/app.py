@@ -13,8 +13,22 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import Components, SecurityScheme
 
 from interlock import __version__
-from interlock.api import auth, calendars, events, lineage, operations, pipelines, problems, runs, sensors
-from interlock.api.gate import Asgi, Gate
+from interlock.api import (
+    auth,
+    calendars,
+    controller,
+    events,
+    lineage,
+    operations,
+    overview,
+    pipelines,
+    problems,
+    runs,
+    sensors,
+    session,
+)
+from interlock.api.answers import Asgi
+from interlock.api.gate import Gate
 from interlock.api.metrics import Metrics
 from interlock.embedded.service import Service
 
@@ -24,17 +38,18 @@ THREADS: Final = 64
 _DESCRIPTION: Final = (
     "The safety controller between 'it is time' and 'it is safe'. Errors are problem documents (RFC 9457). Lists are "
     "pages: pass `next` as `cursor`. Until the first token is made, the controller answers without one, on loopback "
-    "only; afterwards `Authorization: Bearer` is needed, with the scope that a route names."
+    "only; afterwards `Authorization: Bearer` is needed, or the cookie of a session, with the scope that a route names."
 )
 
 
-def create_app(service: Service) -> Asgi:
-    """The application; `Service` is started and stopped by the caller."""
+def create_app(service: Service, *, public_url: str = "") -> Asgi:
+    """The application; `Service` is started and stopped by the caller. `public_url`: where a proxy shows the page."""
     metrics = Metrics(service)
-    return Gate(cast(Asgi, create_litestar(service, metrics)), service, metrics.http)
+    app = cast(Asgi, create_litestar(service, metrics, public_url=public_url))
+    return Gate(app, service, metrics.http, public_url=public_url)
 
 
-def create_litestar(service: Service, metrics: Metrics) -> Litestar:
+def create_litestar(service: Service, metrics: Metrics, *, public_url: str = "") -> Litestar:
     """The routes alone, without the gate."""
     versioned = Router(
         PREFIX,
@@ -46,6 +61,9 @@ def create_litestar(service: Service, metrics: Metrics) -> Litestar:
             *events.ROUTES,
             *lineage.ROUTES,
             *operations.ROUTES,
+            *controller.ROUTES,
+            *overview.ROUTES,
+            *session.ROUTES,
         ],
     )
     return Litestar(
@@ -53,7 +71,7 @@ def create_litestar(service: Service, metrics: Metrics) -> Litestar:
         guards=[auth.guard],
         dependencies=auth.DEPENDENCIES,
         exception_handlers=problems.HANDLERS,
-        state=State({"service": service, "metrics": metrics}),
+        state=State({"service": service, "metrics": metrics, "public_url": public_url}),
         lifespan=[_threads],
         openapi_config=_openapi(),
         logging_config=None,

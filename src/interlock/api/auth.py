@@ -1,7 +1,8 @@
 """Who is calling, and what they may do.
 
 On loopback, until the first token was made, everybody on the machine may do everything; from then on a bearer token is
-needed. Each route names the scope it needs; what a token is limited to is asked with the pipeline in hand.
+needed, or the cookie of a session that was begun with one. Each route names the scope it needs; what a token is limited
+to is asked with the pipeline in hand.
 """
 
 from http import HTTPStatus
@@ -13,9 +14,10 @@ from litestar.connection import ASGIConnection
 from litestar.di import NamedDependency, Provide
 from litestar.handlers import BaseRouteHandler
 
+from interlock.api.credentials import Credentials, credentials_of, headers_of
 from interlock.api.problems import RequestError
 from interlock.embedded.service import Service
-from interlock.embedded.tokens import Scope, Token, Tokens
+from interlock.embedded.tokens import Scope, Token
 from interlock.model.config import PipelineConfig
 
 LOCAL: Final = "local"
@@ -51,15 +53,18 @@ class Principal(msgspec.Struct, frozen=True):
             raise RequestError(HTTPStatus.FORBIDDEN, "forbidden", detail)
 
 
-def authenticate(tokens: Tokens, header: str | None) -> Principal | None:
-    """The caller of an `Authorization` header; None when nobody can be told."""
-    if not tokens.required():
+def authenticate(service: Service, shown: Credentials) -> Principal | None:
+    """The caller who shows this; None when nobody can be told."""
+    if not service.tokens.required():
         return Principal(LOCAL)
-    kind, _, text = (header or "").partition(" ")
-    if kind.lower() != "bearer":
+    if shown.authorization:
+        kind, _, text = shown.authorization.partition(" ")
+        token = service.tokens.verify(text.strip()) if kind.lower() == "bearer" else None
+        return None if token is None else Principal(token.name, token)
+    session = service.sessions.find(shown.session)
+    if session is None:
         return None
-    token = tokens.verify(text.strip())
-    return None if token is None else Principal(token.name, token)
+    return Principal(LOCAL if session.token is None else session.token.name, session.token)
 
 
 def unauthorised() -> RequestError:
@@ -74,11 +79,13 @@ def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHand
     if needed is None:
         return
     service: Service = connection.app.state.service
-    principal = authenticate(service.tokens, connection.headers.get("authorization"))
+    shown = credentials_of(connection.scope, headers_of(connection.scope))
+    principal = authenticate(service, shown)
     if principal is None:
         raise unauthorised()
     principal.check(needed)
     connection.scope["state"]["principal"] = principal
+    connection.scope["state"]["credentials"] = shown
 
 
 def _service(request: Request[Any, Any, Any]) -> Service:

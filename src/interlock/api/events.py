@@ -8,7 +8,8 @@ from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import HeaderParameter, QueryParameter
 from litestar.response import Stream
 
-from interlock.api.auth import ServiceArg, needs
+from interlock.api.auth import ServiceArg, authenticate, needs
+from interlock.api.credentials import Credentials
 from interlock.api.parameters import CursorArg, LimitArg, PipelineFilter
 from interlock.api.problems import documented
 from interlock.api.sse import EventStream, Filter, Position
@@ -30,7 +31,7 @@ SinceArg = Annotated[
 ]
 
 
-def instant(text: str | None) -> datetime | None:
+def instant(text: str | None, name: str = "since") -> datetime | None:
     """An instant as a person writes it in a query."""
     if text is None or not text:
         return None
@@ -38,7 +39,7 @@ def instant(text: str | None) -> datetime | None:
     number = float(text) if text.replace(".", "", 1).isascii() and text.replace(".", "", 1).isdigit() else None
     found = parse_instant(text.replace(" ", "+") if number is None else number)
     if found is None:
-        raise InvalidValueError(f"since: {text!r} is not a time: write 2026-03-03T10:00:00Z, or epoch seconds")
+        raise InvalidValueError(f"{name}: {text!r} is not a time: write 2026-03-03T10:00:00Z, or epoch seconds")
     return found
 
 
@@ -99,7 +100,13 @@ async def stream_events(
     position = Position.read(last_event_id) if last_event_id else (Position.at(begin) if begin else None)
     wanted = Filter(pipeline=pipeline, types=frozenset(types or ()))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    stream = EventStream(service, wanted, position)
+    shown: Credentials = request.scope["state"]["credentials"]
+
+    def may_read() -> bool:
+        caller = authenticate(service, shown)
+        return caller is not None and caller.may(Scope.READ)
+
+    stream = EventStream(service, wanted, position, may_read)
     return Stream(stream.chunks(), media_type="text/event-stream", headers=headers)
 
 

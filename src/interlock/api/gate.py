@@ -2,7 +2,8 @@
 
 A page of another origin can make a browser send requests to loopback, and by DNS rebinding even read the answers. As
 long as no token is needed that would be everybody's controller; so without tokens the Host must be a loopback name and
-a browser's write must come from our own origin. With tokens neither matters: no browser sends one by itself.
+a browser's write must come from our own origin. With tokens neither matters to who shows one, since no browser sends a
+token by itself. It does send the cookie of a session: a write by cookie must come from our own page (`credentials`).
 """
 
 import asyncio
@@ -10,29 +11,26 @@ import ipaddress
 import re
 import time
 import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
-import msgspec
 import structlog
 
 from interlock.api import problems
+from interlock.api.answers import Answer, Asgi, Message, Receive, Scope, Send, takes_gzip
+from interlock.api.credentials import READING, check_own_page, credentials_of, headers_of, origin_of
 from interlock.api.metrics import HttpMetrics
 from interlock.api.problems import RequestError
 from interlock.api.sensor_writes import TEMPLATE, SensorWrites, is_sensor_write
+from interlock.api.web import Web, is_page
 from interlock.embedded.service import Service
 from interlock.model.sensor import MAX_SENSOR_BYTES
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 STREAM: Final = "/api/v1/events/stream"
+SESSION: Final = "/api/v1/session"
 _LARGE: Final = frozenset({"/api/v1/sensors:batch", "/api/v1/lineage"})
 _LARGE_BYTES: Final = 4 * 1024 * 1024
 # A sensor may have 64 KiB of plain JSON; spaces and escapes make it longer on the wire.
@@ -43,7 +41,6 @@ _ANSWER_SECONDS: Final = 60.0
 _DRAIN_SECONDS: Final = 5.0
 _DRAIN_BYTES: Final = 16 * 1024 * 1024
 _MAX_TARGET: Final = 8 * 1024
-_READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 _log = structlog.get_logger("interlock.http")
@@ -52,9 +49,12 @@ _log = structlog.get_logger("interlock.http")
 class Gate:
     """The outermost ASGI application."""
 
-    def __init__(self, app: Asgi, service: Service, metrics: HttpMetrics) -> None:
+    def __init__(self, app: Asgi, service: Service, metrics: HttpMetrics, *, public_url: str = "") -> None:
         self._app = app
+        self._clock = service.clock
         self._tokens = service.tokens
+        self._public_origin = origin_of(public_url)
+        self._web = Web()
         self._sensors = SensorWrites(service)
         self._metrics = metrics
 
@@ -63,10 +63,14 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = {name.lower(): value for name, value in scope["headers"]}
+        headers = headers_of(scope)
         request_id = _request_id(headers)
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = _Answer(send, request_id)
+        # Pages are compressed once, not for each request; sensor writes come by the thousand, with short answers.
+        plain = is_page(scope["path"]) or is_sensor_write(scope)
+        answer = Answer(
+            send, request_id, compress=not plain and takes_gzip(headers), clock=None if plain else self._clock
+        )
         begun = time.monotonic()
         with structlog.contextvars.bound_contextvars(request_id=request_id):
             try:
@@ -75,10 +79,13 @@ class Gate:
                 self._observe(scope, answer.status, time.monotonic() - begun)
 
     async def _pass(
-        self, scope: Scope, receive: Receive, answer: "_Answer", headers: MutableMapping[bytes, bytes]
+        self, scope: Scope, receive: Receive, answer: Answer, headers: MutableMapping[bytes, bytes]
     ) -> None:
         try:
             self._check(scope, headers)
+            if is_page(scope["path"]):
+                await self._web(scope, receive, answer.send)
+                return
             limited = _Body(receive, limit=_limit_of(scope["path"]), declared=headers.get(b"content-length"))
             if scope["path"] == STREAM:
                 await self._app(scope, limited.receive, answer.send)
@@ -97,7 +104,7 @@ class Gate:
             await answer.refuse(scope, RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail))
 
     async def _write_sensor(
-        self, scope: Scope, headers: MutableMapping[bytes, bytes], body: "_Body", answer: "_Answer"
+        self, scope: Scope, headers: MutableMapping[bytes, bytes], body: "_Body", answer: Answer
     ) -> None:
         scope["path_template"] = TEMPLATE
         try:
@@ -112,6 +119,8 @@ class Gate:
             raise RequestError(
                 HTTPStatus.REQUEST_URI_TOO_LONG, "too-large", f"an address of more than {_MAX_TARGET} bytes"
             )
+        if scope["method"] not in READING and self._is_by_cookie(scope, headers):
+            check_own_page(scope, headers, self._public_origin)
         if self._tokens.required():
             return
         host = headers.get(b"host", b"").decode("latin-1")
@@ -120,56 +129,23 @@ class Gate:
                 f"the Host {host[:100]!r} is not a name of this machine: use localhost or 127.0.0.1, or make a token"
             )
             raise RequestError(HTTPStatus.MISDIRECTED_REQUEST, "wrong-host", detail)
-        if scope["method"] not in _READING and _from_elsewhere(headers, host):
+        if scope["method"] not in READING and _from_elsewhere(headers, host):
             detail = "a web page of another origin may not write without a token: `interlock token create` makes one"
             raise RequestError(HTTPStatus.FORBIDDEN, "cross-origin", detail)
+
+    def _is_by_cookie(self, scope: Scope, headers: MutableMapping[bytes, bytes]) -> bool:
+        """Would this write be done for a session, or begin one in a browser?"""
+        shown = credentials_of(scope, headers)
+        begins = scope["path"] == SESSION and b"origin" in headers
+        return not shown.authorization and (begins or (bool(shown.session) and self._tokens.required()))
 
     def _observe(self, scope: Scope, status: int, seconds: float) -> None:
         template = str(scope.get("path_template") or "unmatched")
         self._metrics.observe(scope["method"], template, status, seconds)
         # What is read, and sensors that are taken, come by the thousand and say nothing.
-        quiet = status < HTTPStatus.BAD_REQUEST and (scope["method"] in _READING or "/sensors" in template)
+        quiet = status < HTTPStatus.BAD_REQUEST and (scope["method"] in READING or "/sensors" in template)
         log = _log.debug if quiet else _log.info
         log("request", method=scope["method"], path=scope["path"], status=status, milliseconds=round(seconds * 1000, 1))
-
-
-class _Answer:
-    """The way back to the client: adds the request's id, remembers the status."""
-
-    def __init__(self, send: Send, request_id: str) -> None:
-        self._send = send
-        self._request_id = request_id
-        self.status = 0
-
-    async def send(self, message: Message) -> None:
-        """Pass a message on."""
-        if message["type"] == "http.response.start":
-            self.status = int(message["status"])
-            message["headers"] = [
-                *message.get("headers", []),
-                (b"x-request-id", self._request_id.encode()),
-                (b"x-content-type-options", b"nosniff"),
-            ]
-        await self._send(message)
-
-    async def give(self, body: bytes) -> None:
-        """Answer with JSON."""
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-        await self.send({"type": "http.response.start", "status": 200, "headers": headers})
-        await self.send({"type": "http.response.body", "body": body})
-
-    async def refuse(self, scope: Scope, error: RequestError) -> None:
-        """Answer with a problem, unless an answer has begun."""
-        if self.status:
-            return
-        made = problems.document(scope, error.status, error.slug, str(error), error.errors)
-        body = msgspec.json.encode(made)
-        headers = [(b"content-type", problems.MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
-        headers += [(name.lower().encode(), value.encode()) for name, value in error.headers.items()]
-        if error.status in (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.REQUEST_TIMEOUT):
-            headers.append((b"connection", b"close"))  # the rest of the body is not read
-        await self.send({"type": "http.response.start", "status": int(error.status), "headers": headers})
-        await self.send({"type": "http.response.body", "body": body})
 
 
 class _Body:

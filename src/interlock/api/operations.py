@@ -130,7 +130,7 @@ def read_openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
 )
 def run_watchdog(service: ServiceArg, caller: CallerArg) -> Watched:
     """All eight checks; what they find is published as events, once."""
-    failed = service.engine.watch()
+    failed = service.runtime.watch()
     _log.info("watchdog run by request", by=caller.name, failed=failed)
     return Watched(failed_checks=failed)
 

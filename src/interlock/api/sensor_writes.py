@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import msgspec
 
 from interlock.api.auth import Principal, authenticate, unauthorised
+from interlock.api.credentials import credentials_of
 from interlock.api.problems import ProblemError, RequestError
 from interlock.control import views, writing
 from interlock.embedded.service import Service
@@ -42,7 +43,7 @@ class SensorWrites:
 
     async def write(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], body: bytes) -> bytes:
         """The answer's body, once the observation is durable. Raises what refuses it."""
-        caller = self._caller(headers)
+        caller = self._caller(scope, headers)
         found = _ADDRESS.fullmatch(scope["raw_path"])
         if found is None:
             raise RequestError(HTTPStatus.NOT_FOUND, "not-found", "this is not the address of a sensor")
@@ -59,9 +60,8 @@ class SensorWrites:
         )
         return msgspec.json.encode(written)
 
-    def _caller(self, headers: Mapping[bytes, bytes]) -> Principal:
-        given = headers.get(b"authorization")
-        caller = authenticate(self._service.tokens, None if given is None else given.decode("latin-1"))
+    def _caller(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> Principal:
+        caller = authenticate(self._service, credentials_of(scope, headers))
         if caller is None:
             raise unauthorised()
         caller.check(Scope.SENSOR_WRITE)

@@ -42,6 +42,7 @@ class ServeSettings:
     service: ServiceSettings
     host: str = "127.0.0.1"
     port: int = 8765
+    public_url: str = ""
     limits: ConnectionLimits = field(default_factory=ConnectionLimits.of_this_process)
 
 
@@ -75,7 +76,7 @@ def serve(
 
 def _run(settings: ServeSettings, service: Service, listener: socket.socket, beside: Beside) -> None:
     url = url_of(settings.host, listener.getsockname()[1])
-    server = _Server(server_config(service, settings.limits), service)
+    server = _Server(server_config(service, settings.limits, public_url=settings.public_url), service)
     applied = service.start()
     with _announced(settings.service.store, url, service):
         _log.info(
@@ -90,10 +91,10 @@ def _run(settings: ServeSettings, service: Service, listener: socket.socket, bes
             server.run(sockets=[listener])
 
 
-def server_config(service: Service, limits: ConnectionLimits) -> uvicorn.Config:
+def server_config(service: Service, limits: ConnectionLimits, *, public_url: str = "") -> uvicorn.Config:
     """uvicorn as we run it."""
     return uvicorn.Config(
-        create_app(service),
+        create_app(service, public_url=public_url),
         log_config=None,
         access_log=False,
         server_header=False,

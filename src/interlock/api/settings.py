@@ -4,6 +4,7 @@ store = "sqlite:///interlock.db"
 pipelines = "pipelines"
 host = "127.0.0.1"
 port = 8765
+public_url = "https://interlock.example.com"            # behind a proxy: where people see the page
 watchdog_interval = "5m"
 
 [jobs]
@@ -14,6 +15,7 @@ secrets = "secrets"                                    # the folder of ${file:NA
 channel = "console"
 """
 
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -33,8 +35,9 @@ DEFAULT_PORT: Final = 8765
 DEFAULT_STORE: Final = "sqlite:///interlock.db"
 DEFAULT_WATCHDOG: Final = timedelta(minutes=5)
 _SQLITE: Final = "sqlite:///"
-_KEYS: Final = ("store", "url", "pipelines", "host", "port", "watchdog_interval", "jobs", "alerts")
+_KEYS: Final = ("store", "url", "pipelines", "host", "port", "public_url", "watchdog_interval", "jobs", "alerts")
 _JOB_KEYS: Final = ("allow_private_addresses", "secrets")
+_PUBLIC: Final = re.compile(r"https?://[^/\s@?#]+/?")
 _SHORTEST_WATCHDOG: Final = timedelta(seconds=1)
 _LONGEST_WATCHDOG: Final = timedelta(days=1)
 
@@ -48,6 +51,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     pipelines: Path | None = None
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
+    public_url: str = ""
     watchdog_interval: timedelta = DEFAULT_WATCHDOG
     allow_private_addresses: bool | tuple[str, ...] = False
     secrets: Path | None = None
@@ -82,6 +86,7 @@ def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...
         pipelines=folder / plain["pipelines"] if "pipelines" in plain else None,
         host=plain.get("host", DEFAULT_HOST),
         port=plain.get("port", DEFAULT_PORT),
+        public_url=plain.get("public_url", ""),
         watchdog_interval=watchdog_interval(plain.get("watchdog_interval", "5m")),
         allow_private_addresses=allowed if isinstance(allowed, bool) else tuple(allowed),
         secrets=folder / jobs["secrets"] if "secrets" in jobs else None,
@@ -99,6 +104,9 @@ def _problems(plain: Mapping[str, Any]) -> Iterator[Finding]:
     port = plain.get("port", DEFAULT_PORT)
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
         yield Finding(("port",), f"{port!r} is not a port: 0 to 65535")
+    public = plain.get("public_url", "https://localhost")
+    if not (isinstance(public, str) and _PUBLIC.fullmatch(public)):
+        yield Finding(("public_url",), f"{public!r} is not the address of a page: write https://interlock.example.com")
     try:
         watchdog_interval(plain.get("watchdog_interval", "5m"))
     except InvalidValueError as error:

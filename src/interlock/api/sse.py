@@ -7,11 +7,14 @@ off in come again, which is the client's one chance of seeing an event twice.
 
 The connection joins the feed first and reads the past afterwards, up to where the feed stood when it joined. What
 happens meanwhile waits in its queue. A client that does not read fast enough is told so and let go: it comes back with
-`Last-Event-ID`, and costs no memory until then.
+`Last-Event-ID`, and costs no memory until then. One whose token or session ends is let go within a second.
+
+The beat of a stream that is silent is a comment with the controller's time and the speed of its clock.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -19,19 +22,24 @@ import msgspec
 
 from interlock.control import event_views
 from interlock.control.event_views import EventView, Wanted
+from interlock.embedded.clock import rate
 from interlock.embedded.feed import Told
 from interlock.embedded.service import Service
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType
-from interlock.model.times import epoch_millis
+from interlock.model.times import epoch_millis, format_instant
 
 HEARTBEAT_SECONDS: Final = 15.0
 QUEUE: Final = 1000
 _PAGE: Final = 500
 _RECENT_MILLIS: Final = 60_000
 _RETRY: Final = b"retry: 2000\n\n"
-_BEAT: Final = b": still here\n\n"
+# A clock that runs at its own speed may change it: who counts down by it must hear of that soon.
+_SCALED_HEARTBEAT_SECONDS: Final = 1.0
+# How often a stream looks whether its reader may still read it.
+_LOOK_SECONDS: Final = 0.4
 _END: Final = b"event: closed\ndata: the server is stopping; come back with Last-Event-ID\n\n"
+_OVER: Final = b"event: closed\ndata: your token or session has ended\n\n"
 _SLOW: Final = b"event: dropped\ndata: you read too slowly and were let go; come back with Last-Event-ID\n\n"
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
@@ -80,8 +88,16 @@ class Filter(msgspec.Struct, frozen=True):
 class EventStream:
     """One client's connection."""
 
-    def __init__(self, service: Service, wanted: Filter, position: Position | None) -> None:
+    def __init__(
+        self,
+        service: Service,
+        wanted: Filter,
+        position: Position | None,
+        may_read: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`may_read`: whether the reader may still read, asked again and again."""
         self._service = service
+        self._may_read = may_read
         self._wanted = wanted
         self._position = position
         self._queue: asyncio.Queue[Told | None] = asyncio.Queue(QUEUE + 1)
@@ -124,20 +140,33 @@ class EventStream:
             self._queue.put_nowait(None)
 
     async def _present(self) -> AsyncIterator[bytes]:
+        beat_at = time.monotonic() + self._heartbeat()
         while not (self._service.feed.stopped and self._queue.empty()):
             if self._slow and self._queue.empty():
                 yield _SLOW
                 return
+            if not self._may_read():
+                yield _OVER
+                return
             try:
-                told = await asyncio.wait_for(self._queue.get(), HEARTBEAT_SECONDS)
+                told = await asyncio.wait_for(self._queue.get(), _LOOK_SECONDS)
             except TimeoutError:
-                yield _BEAT
+                if time.monotonic() >= beat_at:
+                    beat_at = time.monotonic() + self._heartbeat()
+                    yield self._beat()
                 continue
             if told is None:
                 break
             if told.event.id not in self._sent:
                 yield _chunk(told.seq, told.event)
         yield _END
+
+    def _heartbeat(self) -> float:
+        return HEARTBEAT_SECONDS if rate(self._service.clock) == 1.0 else _SCALED_HEARTBEAT_SECONDS
+
+    def _beat(self) -> bytes:
+        clock = self._service.clock
+        return f": {format_instant(clock.now())};rate={rate(clock):g}\n\n".encode()
 
     # --------------------------------------------------------------------------------------------------- the past
 

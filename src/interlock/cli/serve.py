@@ -73,7 +73,10 @@ def serve(
         alerts=project.alerts,
     )
     chosen_port = project.port if port is None else port
-    server.serve(server.ServeSettings(service=service, host=host or project.host, port=chosen_port))
+    settings = server.ServeSettings(
+        service=service, host=host or project.host, port=chosen_port, public_url=project.public_url
+    )
+    server.serve(settings)
 
 
 def _store(project: "Project", given: str | None) -> Path:

@@ -37,8 +37,11 @@ class Stored(msgspec.Struct, frozen=True):
 def stored(store: Store, pipeline: str) -> Stored | None:
     """The stored pipeline, valid or not; None when there is none."""
     item = store.get(control_key(keys.pipeline_pk(pipeline), keys.CONFIG))
-    if item is None:
-        return None
+    return None if item is None else stored_as(store, pipeline, item)
+
+
+def stored_as(store: Store, pipeline: str, item: Item) -> Stored:
+    """The pipeline of a CONFIG item that was read already."""
     document = _document(item)
     encoded = msgspec.json.encode(document)
     version = _version(encoded)
@@ -323,11 +326,16 @@ def forget_retired(control: Control, pipeline: str) -> None:
 
 def watched_since(store: Store, pipeline: str) -> datetime | None:
     """The later of the controller's first start and the pipeline's first application: nothing is missed before."""
-    controller = store.get(control_key(keys.CONTROLLER, keys.CONTROLLER)) or {}
-    started = parse_instant(controller.get("firstStartedAt"))
+    started = controller_started(store)
     found = stored(store, pipeline)
     applied = found.first_applied_at if found is not None else None
     return max((one for one in (started, applied) if one is not None), default=None)
+
+
+def controller_started(store: Store) -> datetime | None:
+    """When this store first saw a controller; None when it never did."""
+    controller = store.get(control_key(keys.CONTROLLER, keys.CONTROLLER)) or {}
+    return parse_instant(controller.get("firstStartedAt"))
 
 
 def first_started(control: Control) -> datetime:

@@ -93,6 +93,11 @@ def real_seconds(clock: Clock, seconds: float) -> float:
     return clock.real_seconds(seconds) if isinstance(clock, ScaledClock) else seconds
 
 
+def rate(clock: Clock) -> float:
+    """How many seconds of a clock's time pass in one of the machine's."""
+    return clock.speed if isinstance(clock, ScaledClock) else 1.0
+
+
 def pause(seconds: float) -> None:
     """Hold this thread for a moment: between two tries of something that has no condition to wait on."""
     time.sleep(seconds)

@@ -8,8 +8,10 @@ nothing else, never a stream, a commit or a timer.
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
+import msgspec
 import structlog
 
 from interlock.embedded.clock import real_seconds
@@ -21,6 +23,14 @@ _log = structlog.get_logger(__name__)
 WORKERS: Final = 128
 _LONGEST_WAIT: Final = 1.0
 _SWEEP_EVERY: Final = timedelta(seconds=60)
+
+
+class WatchdogState(msgspec.Struct, frozen=True):
+    """The watchdog's passes of this process: the latest, its failed checks, and when the next is due."""
+
+    last_at: datetime | None = None
+    next_at: datetime | None = None
+    failed_checks: tuple[str, ...] = ()
 
 
 class Runtime:
@@ -36,6 +46,7 @@ class Runtime:
         self._alarm = threading.Condition()
         self._rung = False
         self._threads: list[threading.Thread] = []
+        self.watchdog = WatchdogState()
 
     def start(self) -> None:
         """Start everything; returns at once."""
@@ -109,13 +120,20 @@ class Runtime:
         while not self._stopping.is_set():
             now = clock.now()
             if now >= next_watch:
-                self._attempt("watchdog", self.engine.watch)
                 next_watch = now + self._watchdog_every
+                self._attempt("watchdog", partial(self.watch, next_watch))
             if now >= next_sweep:
                 self._attempt("sweep", self.sweep)
                 next_sweep = now + _SWEEP_EVERY
             wait = real_seconds(clock, (min(next_watch, next_sweep) - clock.now()).total_seconds())
             self._stopping.wait(min(max(wait, 0.0), 5.0))
+
+    def watch(self, next_at: datetime | None = None) -> list[str]:
+        """A pass of the watchdog; the checks that failed."""
+        failed = self.engine.watch()
+        now = self.engine.clock.now()
+        self.watchdog = WatchdogState(now, next_at or self.watchdog.next_at, tuple(failed))
+        return failed
 
     def sweep(self) -> None:
         """Remove all that may go, a little at a time, so that every other commit has its turn."""

@@ -9,7 +9,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +30,7 @@ from interlock.embedded.feed import EventFeed
 from interlock.embedded.files import Applied, FolderWatch
 from interlock.embedded.health import HealthChecks
 from interlock.embedded.runtime import WORKERS, Runtime
+from interlock.embedded.sessions import Sessions
 from interlock.embedded.store_watch import StoreWatch
 from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.targets import make_targets
@@ -89,6 +90,7 @@ class Service:
             self._release()
             raise
         self.tokens = Tokens(self.database)
+        self.sessions = Sessions(self.database, self.tokens)
         self.dead_letters = DeadLetters(self.database)
         self.secrets: Secrets = SecretStore(settings.environment, settings.secrets)
         self._targets = make_targets(_target_settings(self, settings), self.secrets)
@@ -111,6 +113,7 @@ class Service:
         self._stopping = threading.Event()
         self._house: threading.Thread | None = None
         self._running = False
+        self.started_at: datetime | None = None
 
     @property
     def control(self) -> Control:
@@ -144,6 +147,7 @@ class Service:
         self.runtime.start()
         self.alerts.start()
         self._running = True
+        self.started_at = self.clock.now()
         self.feed.start()
         if self._commands is not None:
             self._commands.watch_unfinished()

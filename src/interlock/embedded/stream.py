@@ -6,6 +6,7 @@ delivered again, which at-least-once allows and every handler must bear.
 
 import threading
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from itertools import groupby
 from typing import Any, Final
 
@@ -62,6 +63,7 @@ class StreamConsumer:
         )
         self._position: int | None = None
         self._saved = 0
+        self.last_at: datetime | None = None
         self._lanes: Lanes | None = None
         self._read_to = 0
         self._heard = False
@@ -205,6 +207,7 @@ class StreamConsumer:
         if seq <= self._saved:
             return False
         self._position = self._saved = seq
+        self.last_at = self._database.clock.now()
         values = (seq, self.name)
         sql = "UPDATE consumers SET checkpoint = max(checkpoint, ?) WHERE name = ?"
         self._database.defer(f"checkpoint of {self.name}", lambda connection: connection.execute(sql, values).rowcount)

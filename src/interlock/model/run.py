@@ -78,6 +78,22 @@ class Word(StrEnum):
     HELD = "held"
 
 
+def word_of(status: RunStatus, final_reason: FinalReason | None, *, started: bool) -> Word:
+    """A status in the words people are shown; `started`: was its job?"""
+    match status:
+        case RunStatus.PENDING | RunStatus.FAILED:
+            return Word.WAITING
+        case RunStatus.TRIGGERING | RunStatus.RUNNING:
+            return Word.RUNNING
+        case RunStatus.COMPLETED:
+            return Word.DONE
+        case RunStatus.FAILED_FINAL | RunStatus.JOB_POLL_EXHAUSTED:
+            if final_reason in (FinalReason.WITHDRAWN, FinalReason.CANCELLED):
+                return Word.FAILED if started else Word.HELD
+            held = (FinalReason.VALIDATION_EXHAUSTED, FinalReason.DEADLINE_EXPIRED)
+            return Word.HELD if final_reason in held else Word.FAILED
+
+
 class Run(_Record, frozen=True, kw_only=True):
     """The trigger record: one slot, its latest attempt.
 
@@ -131,22 +147,7 @@ class Run(_Record, frozen=True, kw_only=True):
     @property
     def word(self) -> Word:
         """Its status in the words people are shown."""
-        match self.status:
-            case RunStatus.PENDING | RunStatus.FAILED:
-                return Word.WAITING
-            case RunStatus.TRIGGERING | RunStatus.RUNNING:
-                return Word.RUNNING
-            case RunStatus.COMPLETED:
-                return Word.DONE
-            case RunStatus.FAILED_FINAL | RunStatus.JOB_POLL_EXHAUSTED:
-                return Word.HELD if self._never_started else Word.FAILED
-
-    @property
-    def _never_started(self) -> bool:
-        """Did it end before its job was started?"""
-        if self.final_reason in (FinalReason.WITHDRAWN, FinalReason.CANCELLED):
-            return self.triggered_at is None
-        return self.final_reason in (FinalReason.VALIDATION_EXHAUSTED, FinalReason.DEADLINE_EXPIRED)
+        return word_of(self.status, self.final_reason, started=self.triggered_at is not None)
 
 
 class JobEvent(StrEnum):

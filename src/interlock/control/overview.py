@@ -1,0 +1,401 @@
+"""The overview: every pipeline as a lane, with how it stands, its SLA and what comes next (see `views`).
+
+Cells come from runs, and where there is none from schedule and calendar; marks on them from the alerts of the SLA. The
+cost grows with the pipelines and with the span that is shown. A page holds fewer lanes where the span is long.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Final
+
+import msgspec
+
+from interlock.control import catalog, lane_rows, readiness
+from interlock.control.catalog import Stored
+from interlock.control.lane_rows import Rows
+from interlock.control.standing import Current, SlaSummary, Stand, Standing, stand_of
+from interlock.decide import lanes, plan
+from interlock.decide.calendars import exclusion, withheld
+from interlock.decide.lanes import Bucket, Columns, Lane, Letter, Mark
+from interlock.decide.plan import NextRun
+from interlock.model import keys
+from interlock.model.config import Schedule, clock_time
+from interlock.model.errors import InterlockError, InvalidValueError
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey
+from interlock.model.run import RunStatus
+from interlock.model.times import epoch_millis, local_time_on, zone
+from interlock.ports.store import Store
+
+MOST_LANES: Final = 5000
+MOST_HOURS: Final = 7 * 24
+MOST_DAYS: Final = 92
+# Cells of a page, about: a request for 90 days of thousands of pipelines is answered in several pages.
+_MOST_CELLS: Final = 130_000
+_MOST_EXPLAINED: Final = 200
+_MOST_ALERTS: Final = 20_000
+# An alert may come long before its run's cell or long after it.
+_ALERTS_BESIDE: Final = timedelta(days=2)
+_MARKS: Final = {
+    EventType.SLA_WARNING: Mark.WARNED,
+    EventType.RELATIVE_SLA_WARNING: Mark.WARNED,
+    EventType.SLA_BREACH: Mark.BREACHED,
+    EventType.RELATIVE_SLA_BREACH: Mark.BREACHED,
+}
+_LEGEND: Final = (
+    "One letter a column: d done, r running, w waiting, f failed, h held, m missed, x excluded, o dry run, - not due."
+)
+_MARKS_LEGEND: Final = "One letter a column: w SLA warning given, b SLA breach given, - neither; empty without any."
+
+
+class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    pass
+
+
+class NextView(_View, frozen=True, kw_only=True):
+    """The next run. Without `start_at` the clock does not open it: `opens` says what does."""
+
+    schedule: str
+    date: str | None
+    start_at: datetime | None
+    opens: str
+    warning_at: datetime | None
+    breach_at: datetime | None
+
+
+class LaneView(_View, frozen=True, kw_only=True):
+    """A pipeline as a lane. One that is not `valid` is not run; `errors` say why."""
+
+    id: str
+    owner: str
+    timezone: str
+    valid: bool
+    errors: list[str]
+    dry_run: bool
+    schedules: list[str]
+    after: list[str]
+    standing: Standing
+    cells: Annotated[str, msgspec.Meta(description=_LEGEND)]
+    marks: Annotated[str, msgspec.Meta(description=_MARKS_LEGEND)]
+    multiple: Annotated[
+        dict[str, int], msgspec.Meta(description="How many runs are in a column that has several, by its index.")
+    ]
+    current: Current | None = None
+    sla: SlaSummary | None = None
+    next_run: NextView | None = None
+
+
+class Overview(_View, frozen=True, kw_only=True):
+    """Lanes by id.
+
+    `at` is the controller's time, `rate` how many of its seconds pass in one of the world's. `position` is where the
+    event stream goes on from. `counts` are of all pipelines that the filters other than `state` leave, on the first
+    page only. `next` is the cursor of the following page, null on the last.
+    """
+
+    at: datetime
+    rate: float
+    bucket: Bucket
+    from_: Annotated[datetime, msgspec.Meta(description="The beginning of the first column.")] = msgspec.field(
+        name="from"
+    )
+    to: Annotated[datetime, msgspec.Meta(description="The end of the last column.")]
+    position: str
+    total: int
+    counts: dict[Standing, int]
+    owners: list[str]
+    items: list[LaneView]
+    next: str | None = None
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """Which lanes, and which columns."""
+
+    columns: Columns
+    owner: str | None = None
+    standings: frozenset[Standing] = frozenset()
+    text: str = ""
+    pipelines: tuple[str, ...] = ()
+    after: str | None = None
+    limit: int = 1000
+
+
+class Now(msgspec.Struct, frozen=True, kw_only=True):
+    """The controller's present: its time, its speed, the position of its event stream, how late a tick may be."""
+
+    at: datetime
+    rate: float
+    position: str
+    grace: timedelta
+
+
+def columns_of(now: datetime, since: datetime | None, until: datetime | None, bucket: Bucket) -> Columns:
+    """The columns that are asked for: by default the last day in hours, or the last fortnight in days."""
+    length = timedelta(hours=24) if bucket is Bucket.HOUR else timedelta(days=14)
+    until = until or (now if since is None else since + length)
+    since = since or until - length
+    if until <= since:
+        raise InvalidValueError(f"to: {until.isoformat()} is not after {since.isoformat()}")
+    most = MOST_HOURS if bucket is Bucket.HOUR else MOST_DAYS
+    columns = Columns.between(since, until, bucket)
+    if columns.count > most:
+        raise InvalidValueError(f"from, to: {columns.count} columns are too many: at most {most} of bucket={bucket}")
+    return columns
+
+
+def read(store: Store, asked: Asked, now: Now) -> Overview:
+    """The lanes that are asked for."""
+    ids = list(asked.pipelines) or store.pipelines()
+    found = [
+        one
+        for one in lane_rows.read_configs(store, [one for one in ids if asked.after is None or one > asked.after])
+        if _wanted(one, asked)
+    ]
+    size = max(1, min(asked.limit, _MOST_CELLS // asked.columns.count))
+    # The first page counts all pipelines; where the state is asked for, all are looked at to know which are meant.
+    all_ = asked.after is None or bool(asked.standings)
+    shown, rest = (found, []) if len(found) <= size else (found[:size], found[size:])
+    lanes_ = _Lanes(store, asked.columns, now)
+    whole = not asked.standings
+    looked = lanes_.look(shown if whole else found, cells=whole)
+    behind = lanes_.look(rest, cells=False) if whole and all_ else []
+    counts = Counter(stand.standing for _, stand in [*looked, *behind])
+    meant = [one for one in looked if whole or one[1].standing in asked.standings]
+    page = meant[:size]
+    if not whole:
+        page = lanes_.look([rows.found for rows, _ in page], cells=True)
+    more = bool(rest) if whole else len(meant) > size
+    owners = {one.config.pipeline.owner for one in found if one.config is not None}
+    return Overview(
+        at=now.at,
+        rate=now.rate,
+        bucket=asked.columns.bucket,
+        from_=asked.columns.first,
+        to=asked.columns.end,
+        position=now.position,
+        total=len(found),
+        counts={one: counts[one] for one in Standing if asked.after is None},
+        owners=sorted(owners - {""}) if asked.after is None else [],
+        items=lanes_.views(page),
+        next=page[-1][0].found.pipeline if more and page else None,
+    )
+
+
+def _wanted(found: Stored, asked: Asked) -> bool:
+    info = found.config.pipeline if found.config is not None else None
+    owner = info.owner if info is not None else ""
+    if asked.owner is not None and owner != asked.owner:
+        return False
+    text = asked.text.casefold()
+    described = f"{found.pipeline}\n{owner}\n{info.description if info is not None else ''}"
+    return text in described.casefold()
+
+
+class _Lanes:
+    """Makes lanes; what is the same for all of them is read once."""
+
+    def __init__(self, store: Store, columns: Columns, now: Now) -> None:
+        self._store = store
+        self._columns = columns
+        self._now = now
+        self._calendars = catalog.calendars(store)
+        self._calendars_as = msgspec.json.encode(self._calendars, order="sorted")
+        self._started = catalog.controller_started(store) or now.at
+        self._explained = 0
+
+    def look(self, found: Sequence[Stored], *, cells: bool) -> list[tuple[Rows, Stand]]:
+        """How pipelines stand; with `cells`, the rows hold the runs of the columns, too."""
+        now = self._now
+        read = lane_rows.read_rows(self._store, found, self._columns if cells else None, now.at)
+        reasons = {} if not cells else dict(self._reasons(read))
+        return [
+            (
+                rows,
+                stand_of(
+                    rows,
+                    self._calendars,
+                    now.at,
+                    watched_since=self._watched_since(rows.found),
+                    grace=now.grace,
+                    reasons=reasons,
+                ),
+            )
+            for rows in read
+        ]
+
+    def views(self, looked: Sequence[tuple[Rows, Stand]]) -> list[LaneView]:
+        """The lanes."""
+        alerts = self._alerts() if looked else {}
+        return [self._view(rows, stand, alerts.get(rows.found.pipeline, ())) for rows, stand in looked]
+
+    def _watched_since(self, found: Stored) -> datetime:
+        applied = found.first_applied_at
+        return self._started if applied is None else max(self._started, applied)
+
+    def _reasons(self, read: Sequence[Rows]) -> Iterator[tuple[tuple[str, str, str], str]]:
+        for rows in read:
+            for run in rows.runs:
+                if run.status is RunStatus.PENDING and run.passed_at is None and self._explained < _MOST_EXPLAINED:
+                    self._explained += 1
+                    yield (rows.found.pipeline, run.schedule, run.date), self._reason(rows, run.schedule, run.date)
+
+    def _reason(self, rows: Rows, schedule: str, date: str) -> str:
+        config = rows.found.config
+        if config is None or config.find_schedule(schedule) is None:
+            return ""
+        key = RunKey(rows.found.pipeline, schedule, date)
+        try:
+            return readiness.readiness(self._store, config, key, self._now.at).summary()
+        except InterlockError as error:
+            return str(error)
+
+    # ------------------------------------------------------------------------------------------------------- cells
+
+    def _view(self, rows: Rows, stand: Stand, alerts: Sequence["_Alert"]) -> LaneView:
+        found, config = rows.found, rows.found.config
+        lane = Lane(self._columns)
+        for schedule in rows.schedules:
+            self._fill(lane, rows, schedule, alerts)
+        return LaneView(
+            id=found.pipeline,
+            owner=config.pipeline.owner if config else "",
+            timezone=rows.schedules[0].timezone if rows.schedules else "UTC",
+            valid=config is not None,
+            errors=list(found.errors),
+            dry_run=config.dry_run if config else False,
+            schedules=[one.schedule_id for one in rows.schedules],
+            after=[one.pipeline for one in config.after] if config else [],
+            standing=stand.standing,
+            cells=lane.cells,
+            marks=lane.marks,
+            multiple=lane.multiple,
+            current=stand.current,
+            sla=stand.sla,
+            next_run=self._next(found),
+        )
+
+    def _fill(self, lane: Lane, rows: Rows, schedule: Schedule, alerts: Sequence["_Alert"]) -> None:
+        columns, name, timezone = self._columns, schedule.schedule_id, schedule.timezone
+        places: dict[str, int | None] = {}
+        for run in rows.runs:
+            if run.schedule == name:
+                places[run.date] = index = columns.of_run(run.date, timezone, run.first_opened_at)
+                lane.put(index, lanes.LETTERS[run.word])
+        for seen in rows.dry:
+            if seen.schedule == name:
+                places[seen.date] = index = columns.of_run(seen.date, timezone, seen.opened_at)
+                lane.put(index, Letter.DRY_RUN)
+        if rows.found.config is not None and not rows.found.config.dry_run:
+            for period, index, letter in self._without_run(rows, schedule, places):
+                places[period] = index
+                lane.put(index, letter)
+        for alert in alerts:
+            if alert.schedule == name:
+                index = places[alert.date] if alert.date in places else columns.of_run(alert.date, timezone, alert.at)
+                lane.mark(index, alert.mark)
+
+    def _without_run(
+        self, rows: Rows, schedule: Schedule, known: Mapping[str, int | None]
+    ) -> Iterator[tuple[str, int | None, Letter]]:
+        """The periods that schedule and calendar say something about, and that have no run: missed or excluded."""
+        columns, now = self._columns, self._now
+        since, late = self._watched_since(rows.found), (now.at - now.grace)
+        if schedule.cron is not None:
+            for due in lanes.due_around(schedule, columns):
+                if due.period in known:
+                    continue
+                index = columns.of_run(due.period, schedule.timezone, due.at)
+                if index is None:
+                    continue
+                if exclusion(schedule, self._calendars, due.day) is not None:
+                    yield due.period, index, Letter.EXCLUDED
+                elif since.isoformat() <= due.at <= late.isoformat():
+                    yield due.period, index, Letter.MISSED
+            return
+        yield from self._without_run_by_day(schedule, known, since, late)
+
+    def _without_run_by_day(
+        self, schedule: Schedule, known: Mapping[str, int | None], since: datetime, late: datetime
+    ) -> Iterator[tuple[str, int | None, Letter]]:
+        columns = self._columns
+        if schedule.exclude is None and schedule.include is None:
+            return
+        tz, at = zone(schedule.timezone), clock_time(schedule.time or "00:00")
+        for offset in range((columns.end - columns.first).days + 2):
+            day = (columns.first + timedelta(days=offset)).date()
+            period = day.isoformat()
+            due = local_time_on(day, at, tz)
+            index = columns.of_run(period, schedule.timezone, due.isoformat())
+            if period in known or index is None:
+                continue
+            if withheld(schedule, self._calendars, day) is not None:
+                if exclusion(schedule, self._calendars, day) is not None and columns.bucket is Bucket.DAY:
+                    yield period, index, Letter.EXCLUDED
+            elif schedule.include is not None and schedule.trigger is None and since <= due <= late:
+                yield period, index, Letter.MISSED
+
+    # ------------------------------------------------------------------------------------------------------- alerts
+
+    def _alerts(self) -> dict[str, list["_Alert"]]:
+        """The alerts of the SLA around the columns, by pipeline."""
+        columns = self._columns
+        since = max(epoch_millis(columns.first - _ALERTS_BESIDE), 0)
+        until = max(epoch_millis(columns.end + _ALERTS_BESIDE), 0)
+        found: dict[str, list[_Alert]] = {}
+        for type_, mark in _MARKS.items():
+            for record in self._store.events_by_type(type_, since=since, until=until, limit=_MOST_ALERTS):
+                item = record.item
+                alert = _Alert(str(item.get("scheduleId", "")), str(item.get("date", "")), item["timestamp"], mark)
+                found.setdefault(keys.pipeline_of(record.key.pk), []).append(alert)
+        return found
+
+    # --------------------------------------------------------------------------------------------------- what is next
+
+    def _next(self, found: Stored) -> NextView | None:
+        if found.config is None:
+            return None
+        kept = _next_runs.get((found.pipeline, found.version))
+        if kept is None or not kept.holds(self._calendars_as, self._now.at):
+            runs = tuple(plan.next_runs(found.config, self._calendars, self._now.at))
+            kept = _Kept(runs, self._calendars_as, self._now.at)
+            if len(_next_runs) >= _MOST_KEPT:
+                _next_runs.clear()
+            _next_runs[found.pipeline, found.version] = kept
+        return kept.view
+
+
+class _Alert(msgspec.Struct, frozen=True):
+    schedule: str
+    date: str
+    at: str
+    mark: Mark
+
+
+class _Kept:
+    """The next runs of a config, for as long as none of them has begun. Finding them is the dearest part of a lane."""
+
+    def __init__(self, runs: Sequence[NextRun], calendars: bytes, at: datetime) -> None:
+        starts = [one.start_at for one in runs if one.start_at is not None]
+        self._calendars = calendars
+        self._at = at
+        # Without a start the date is that of the day or hour: looked at again soon.
+        self._until = min([*starts, *([] if len(starts) == len(runs) else [at + _AGAIN])], default=at + _AGAIN)
+        first = min(runs, key=lambda one: (one.start_at is None, one.start_at or at))
+        self.view = NextView(
+            schedule=first.schedule,
+            date=first.date,
+            start_at=first.start_at,
+            opens=first.opens,
+            warning_at=first.warning_at,
+            breach_at=first.breach_at,
+        )
+
+    def holds(self, calendars: bytes, now: datetime) -> bool:
+        """Is this still what comes next?"""
+        return self._at <= now < self._until and self._calendars == calendars
+
+
+_AGAIN: Final = timedelta(minutes=1)
+_MOST_KEPT: Final = 20_000
+_next_runs: Final[dict[tuple[str, str], _Kept]] = {}
