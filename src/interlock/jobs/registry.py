@@ -29,6 +29,7 @@ class Registered(msgspec.Struct, frozen=True):
 BUILT_IN: Final[Mapping[str, Registered]] = {
     JobType.COMMAND: Registered("interlock.jobs.command:TARGET"),
     JobType.HTTP: Registered("interlock.jobs.http:TARGET"),
+    JobType.AIRFLOW: Registered("interlock.jobs.airflow:TARGET"),
     JobType.EXTERNAL: Registered("interlock.jobs.external:TARGET"),
     JobType.GLUE: Registered("interlock.jobs.glue:TARGET", package="boto3", extra="aws"),
     JobType.EMR: Registered("interlock.jobs.emr:TARGET", package="boto3", extra="aws"),
