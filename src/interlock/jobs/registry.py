@@ -30,6 +30,7 @@ BUILT_IN: Final[Mapping[str, Registered]] = {
     JobType.COMMAND: Registered("interlock.jobs.command:TARGET"),
     JobType.HTTP: Registered("interlock.jobs.http:TARGET"),
     JobType.AIRFLOW: Registered("interlock.jobs.airflow:TARGET"),
+    JobType.DATABRICKS: Registered("interlock.jobs.databricks:TARGET"),
     JobType.EXTERNAL: Registered("interlock.jobs.external:TARGET"),
     JobType.GLUE: Registered("interlock.jobs.glue:TARGET", package="boto3", extra="aws"),
     JobType.EMR: Registered("interlock.jobs.emr:TARGET", package="boto3", extra="aws"),
