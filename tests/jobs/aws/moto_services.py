@@ -20,7 +20,7 @@ from moto.awslambda_simple.models import LambdaSimpleBackend
 from moto.core.responses import ActionResult
 from moto.emr.models import emr_backends
 from moto.emr.responses import ElasticMapReduceResponse
-from moto.emrserverless.models import emrserverless_backends
+from moto.emrserverless.models import EMRServerlessBackend, emrserverless_backends
 from moto.glue.models import glue_backends
 from moto.glue.responses import GlueResponse
 from moto.logs.models import LogEvent, logs_backends
@@ -212,6 +212,17 @@ def _cancel_steps(response: ElasticMapReduceResponse) -> ActionResult:
     return ActionResult({"CancelStepsInfoList": infos})
 
 
+def _known_by_token(start: Callable[..., Any]) -> Callable[..., Any]:
+    """StartJobRun with a client token that was seen before answers with the job run of then; moto starts another."""
+
+    def start_job_run(backend: Any, application_id: str, client_token: str, *rest: Any, **named: Any) -> Any:
+        known = backend.job_runs.get(application_id, [])
+        found = next((run for run in known if run.client_token == client_token), None)
+        return found or start(backend, application_id, client_token, *rest, **named)
+
+    return start_job_run
+
+
 @contextmanager
 def moto_aws() -> Iterator[Aws]:
     """An empty account. Glue runs stay as they are until a test sets their state."""
@@ -221,6 +232,8 @@ def moto_aws() -> Iterator[Aws]:
         stack.callback(state_manager.unset_transition, "glue::job_run")
         stack.enter_context(mock.patch.object(GlueResponse, "batch_stop_job_run", _stop_job_runs, create=True))
         stack.enter_context(mock.patch.object(ElasticMapReduceResponse, "cancel_steps", _cancel_steps, create=True))
+        start = _known_by_token(EMRServerlessBackend.start_job_run)
+        stack.enter_context(mock.patch.object(EMRServerlessBackend, "start_job_run", start))
 
         def invoke(backend: Any, *arguments: Any) -> bytes:
             return aws.invoke(backend, *arguments)

@@ -82,8 +82,13 @@ def test_a_start_that_is_refused(
     assert caught.value.permanent is permanent
 
 
-def test_a_lost_start_is_made_again_with_the_same_token(runner: EmrServerlessRunner, asked: JobRequest) -> None:
+def test_a_lost_start_is_made_again_with_the_same_token(
+    aws: Aws, runner: EmrServerlessRunner, application: str, asked: JobRequest
+) -> None:
+    first = runner.start(asked)
     assert runner.recover(asked) is Recovery.START_AGAIN
+    assert runner.start(asked) == first
+    assert len(aws.emr_job_runs(application)) == 1
 
 
 @pytest.mark.parametrize(
