@@ -10,6 +10,7 @@ from interlock.jobs.aws_clients import AwsClients
 from interlock.jobs.aws_console import console, part
 from interlock.jobs.aws_errors import asking, category_of, code_of, starting
 from interlock.jobs.configs import read_config
+from interlock.jobs.output import piece_of
 from interlock.model.job_configs import EmrServerlessConfig
 from interlock.model.run import FailureCategory
 from interlock.ports.job_targets import JobTarget, TargetSettings
@@ -85,8 +86,8 @@ class EmrServerlessRunner:
             run = self._run(config, job_id)
             link = self._dashboard(config, job_id) or self.link(request, job_id)
         over = _status(run).state.terminal
-        text = f"{run.state}: {run.state_details}\n" if over and run.state_details and not offset else ""
-        return JobOutput(text=text, next_offset=offset + len(text.encode()), complete=over, link=link)
+        text = f"{run.state}: {run.state_details}\n" if over and run.state_details else ""
+        return piece_of(text, offset, ended=over, link=link)
 
     def link(self, request: JobRequest, job_id: str) -> str:
         """The application in the console of EMR."""

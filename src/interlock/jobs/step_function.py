@@ -12,6 +12,7 @@ from interlock.jobs.aws_clients import AwsClients
 from interlock.jobs.aws_console import console
 from interlock.jobs.aws_errors import asking, category_of, code_of, starting
 from interlock.jobs.configs import default_payload, json_text, read_config, refused
+from interlock.jobs.output import piece_of
 from interlock.model.errors import JobStartError
 from interlock.model.job_configs import StepFunctionConfig
 from interlock.model.run import FailureCategory
@@ -90,9 +91,7 @@ class StepFunctionRunner:
         with asking(f"execution {job_id}"):
             execution = self._execution(_config_of(request), job_id)
         over = _status(execution).state.terminal
-        text = _ending(execution) if over and not offset else ""
-        following = offset + len(text.encode())
-        return JobOutput(text=text, next_offset=following, complete=over, link=self.link(request, job_id))
+        return piece_of(_ending(execution) if over else "", offset, ended=over, link=self.link(request, job_id))
 
     def link(self, request: JobRequest, job_id: str) -> str:
         """The execution in the console of Step Functions."""

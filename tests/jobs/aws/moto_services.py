@@ -85,6 +85,11 @@ class Aws:
         )
         return str(answer["JobFlowId"])
 
+    def rename_cluster(self, old: str, new: str) -> None:
+        clusters = emr_backends[ACCOUNT][REGION].clusters
+        clusters[new] = clusters.pop(old)
+        clusters[new].id = new
+
     def emr_steps(self, cluster: str) -> list[Any]:
         return emr_backends[ACCOUNT][REGION].clusters[cluster].steps
 
@@ -93,6 +98,11 @@ class Aws:
     def emr_application(self) -> str:
         answer = self.client("emr-serverless").create_application(name="etl", releaseLabel="emr-7.0.0", type="SPARK")
         return str(answer["applicationId"])
+
+    def rename_application(self, old: str, new: str) -> None:
+        applications = emrserverless_backends[ACCOUNT][REGION].applications
+        applications[new] = applications.pop(old)
+        applications[new].id = new
 
     def emr_job_runs(self, application: str) -> list[Any]:
         return emrserverless_backends[ACCOUNT][REGION].job_runs.get(application, [])

@@ -3,7 +3,7 @@
 A `Target` is one of the five with something to run in it: what the config says, how its jobs end, how many there are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -38,6 +38,14 @@ class _LossyClients(AwsClients):
     def __init__(self, target: "Target") -> None:
         super().__init__()
         self._target = target
+        self.made: list[str] = []
+        """Every call: service and operation."""
+
+    def _make(self, way: Any) -> Any:
+        client = super()._make(way)
+        name = client.meta.service_model.service_name
+        client.meta.events.register("before-call", lambda model, **_: self.made.append(f"{name}:{model.name}"))
+        return client
 
     def starting(self, service: str, config: AwsConfig, *, read_timeout: timedelta | None = None) -> Any:
         client = super().starting(service, config, read_timeout=read_timeout)
@@ -88,17 +96,18 @@ class Glue(Target):
 
     def __init__(self, aws: Aws) -> None:
         super().__init__(aws)
-        aws.glue_job("etl")
-        self.config = {"jobName": "etl"}
+        self.job = "etl"
+        aws.glue_job(self.job)
+        self.config = {"jobName": self.job}
 
     def runner(self, clock: Clock) -> JobRunner:
         return GlueRunner(self.clients, clock)
 
     def started(self) -> int:
-        return len(self.aws.glue_runs("etl"))
+        return len(self.aws.glue_runs(self.job))
 
     def end(self, now: datetime, error: str = "") -> None:
-        run = self.aws.glue_runs("etl")[-1]
+        run = self.aws.glue_runs(self.job)[-1]
         run.status, run.completed_on = "FAILED" if error else "SUCCEEDED", now
         described = run.as_dict
         run.as_dict = lambda: {**described(), "ErrorMessage": error} if error else described()
@@ -112,6 +121,11 @@ class Emr(Target):
         super().__init__(aws)
         self.cluster = aws.emr_cluster()
         self.config = {"clusterId": self.cluster, "arguments": ["spark-submit", "s3://etl/gold.py", "${DATE}"]}
+
+    def renamed(self, cluster: str) -> None:
+        """Have the cluster known by another id."""
+        self.aws.rename_cluster(self.cluster, cluster)
+        self.cluster = cluster
 
     def runner(self, clock: Clock) -> JobRunner:
         return EmrRunner(self.clients, clock)
@@ -135,6 +149,11 @@ class EmrServerless(Target):
             "executionRoleArn": ROLE,
             "jobDriver": {"sparkSubmit": {"entryPoint": "s3://etl/gold.py", "entryPointArguments": ["${DATE}"]}},
         }
+
+    def renamed(self, application: str) -> None:
+        """Have the application known by another id."""
+        self.aws.rename_application(self.application, application)
+        self.application = application
 
     def runner(self, clock: Clock) -> JobRunner:
         target = self
@@ -237,17 +256,25 @@ def pipeline(target: Target, **job: Any) -> dict[str, Any]:
 
 
 class AwsWorld(World):
-    """One run of the pipeline `gold`, whose job is in the target; its sensor is written at 08:01."""
+    """One run of a pipeline whose job is in the target; its sensor is written at 08:01."""
 
     def __init__(
-        self, target: Target, acts: dict[str, Act], *, document: dict[str, Any] | None = None, **job: Any
+        self,
+        target: Target,
+        acts: Mapping[str, Act],
+        *,
+        document: dict[str, Any] | None = None,
+        sensor: str = "ready",
+        key: RunKey = KEY,
+        **job: Any,
     ) -> None:
         crashes = [{"at": at, "crash": True} for at, act in acts.items() if act is crash]
-        sensor = {"at": "+1m", "sensor": f"gold/ready#{DAY}", "data": {"status": "ready"}}
+        written = {"at": "+1m", "sensor": f"{key.pipeline}/{sensor}#{DAY}", "data": {"status": "ready"}}
         made = document or pipeline(target, **job)
-        scenario = inline_scenario(start=START, until="+3h", pipelines=[made], steps=[sensor, *crashes])
+        scenario = inline_scenario(start=START, until="+3h", pipelines=[made], steps=[written, *crashes])
         super().__init__(scenario)
         self.target = target
+        self.key = key
         at_aws = [(self._instant_of(at), self._bound(act)) for at, act in acts.items() if act is not crash]
         self.targets = _Targets(target, self.clock, at_aws)
 
@@ -263,13 +290,13 @@ class AwsWorld(World):
 
     @property
     def run(self) -> Run:
-        found = self.run_of(KEY)
+        found = self.run_of(self.key)
         assert found is not None
         return found
 
     @property
     def job_log(self) -> list[JobRecord]:
-        return records.job_log(self.engine.store, KEY)
+        return records.job_log(self.engine.store, self.key)
 
     def request(self) -> JobRequest:
         """The job of the latest attempt, as the controller would call its target."""

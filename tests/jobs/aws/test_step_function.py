@@ -10,7 +10,7 @@ from interlock.jobs.step_function import StepFunctionRunner
 from interlock.model.errors import JobStartError, UnavailableError
 from interlock.model.job_configs import StepFunctionConfig
 from interlock.model.run import FailureCategory
-from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery
+from interlock.ports.jobs import OUTPUT_LIMIT, JobRequest, JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery
 from tests.jobs.aws.moto_services import ACCOUNT, REGION, Aws, refuse
 from tests.jobs.command_trials import request
 
@@ -185,7 +185,11 @@ def test_a_long_cause_is_cut(aws: Aws, runner: StepFunctionRunner, machine: str,
     (execution,) = aws.executions(machine)
     execution.status, execution.error, execution.cause = "FAILED", "E", "x" * 30_000
     assert len(runner.check(asked, started.job_id).error) < 1600
-    assert len(runner.output(asked, started.job_id).text) > 30_000
+    execution.cause = "x" * 100_000
+    first = runner.output(asked, started.job_id)
+    assert (len(first.text), first.complete) == (OUTPUT_LIMIT, False)
+    rest = runner.output(asked, started.job_id, offset=first.next_offset)
+    assert (len(first.text) + len(rest.text), rest.complete) == (len("FAILED: E: \n") + 100_000, True)
 
 
 def test_an_execution_is_stopped(aws: Aws, runner: StepFunctionRunner, asked: JobRequest) -> None:
