@@ -19,8 +19,8 @@ from interlock.ports.jobs import JobRunner, JobStarted, JobState, JobStatus, Rec
 from tests.jobs.command_trials import request
 from tests.jobs.loopback import Answer, Server, listener, unused_port
 
-SUCCEEDED = JobStarted(job_id="run-1", status=JobStatus(state=JobState.SUCCEEDED))
-ACCEPTED = JobStarted(job_id="run-1")
+SUCCEEDED = JobStarted(job_id="run-1", status=JobStatus(state=JobState.SUCCEEDED, answer="ok"))
+ACCEPTED = JobStarted(job_id="run-1", answer="ok")
 
 
 @pytest.fixture
@@ -152,7 +152,7 @@ def test_a_header_that_would_smuggle_in_another_is_refused(runner: HttpRunner) -
 
 # ------------------------------------------------------------------------------------------------- what it means
 
-NOT_NOW, NEVER = "not now", "never"
+NOT_NOW, NEVER, LOST = "not now", "never", "lost"
 
 
 @pytest.mark.parametrize(
@@ -173,11 +173,11 @@ NOT_NOW, NEVER = "not now", "never"
         (425, NOT_NOW, NOT_NOW),
         (429, NOT_NOW, NOT_NOW),
         (499, NEVER, NEVER),
-        (500, JobState.FAILED, NOT_NOW),
-        (502, JobState.FAILED, NOT_NOW),
+        (500, JobState.FAILED, LOST),
+        (502, JobState.FAILED, LOST),
         (503, NOT_NOW, NOT_NOW),
-        (504, JobState.FAILED, NOT_NOW),
-        (599, JobState.FAILED, NOT_NOW),
+        (504, JobState.FAILED, LOST),
+        (599, JobState.FAILED, LOST),
     ],
 )
 @pytest.mark.parametrize("with_callback", [False, True])
@@ -192,11 +192,15 @@ def test_what_a_status_means(runner: HttpRunner, code: int, plain: str, callback
             assert f"answered {code}" in str(error)
             assert not body or "because" in str(error)
             return
+        if expected == LOST:
+            with pytest.raises(UnavailableError, match=f"answered {code}"):
+                runner.start(asked)
+            return
         started = runner.start(asked)
     if expected == "accepted":
-        assert started == ACCEPTED
+        assert started == JobStarted(job_id="run-1", answer=body.decode())
     elif expected is JobState.SUCCEEDED:
-        assert started == SUCCEEDED
+        assert started.status == JobStatus(state=JobState.SUCCEEDED, answer=body.decode())
     else:
         assert started.status is not None
         assert (started.status.state, started.status.category) == (expected, FailureCategory.TRANSIENT)
@@ -286,8 +290,9 @@ def test_no_more_of_an_answer_is_read_than_is_of_use(runner: HttpRunner) -> None
     ("config", "recovered"),
     [
         ({}, Recovery.UNDECIDABLE),
-        ({"callback": True}, Recovery.START_AGAIN),
+        ({"callback": True}, Recovery.UNDECIDABLE),
         ({"idempotent": True}, Recovery.START_AGAIN),
+        ({"callback": True, "idempotent": True}, Recovery.START_AGAIN),
     ],
 )
 def test_a_lost_request_is_repeated_only_where_that_is_harmless(

@@ -16,6 +16,7 @@ from interlock import __version__
 from interlock.api import (
     auth,
     calendars,
+    callbacks,
     controller,
     events,
     lineage,
@@ -64,6 +65,7 @@ def create_litestar(service: Service, metrics: Metrics, *, public_url: str = "")
             *controller.ROUTES,
             *overview.ROUTES,
             *session.ROUTES,
+            *callbacks.ROUTES,
         ],
     )
     return Litestar(

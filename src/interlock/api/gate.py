@@ -26,6 +26,7 @@ from interlock.api.metrics import HttpMetrics
 from interlock.api.problems import RequestError
 from interlock.api.sensor_writes import TEMPLATE, SensorWrites, is_sensor_write
 from interlock.api.web import Web, is_page
+from interlock.embedded.callbacks import PATH as CALLBACKS
 from interlock.embedded.service import Service
 from interlock.model.sensor import MAX_SENSOR_BYTES
 
@@ -145,7 +146,9 @@ class Gate:
         # What is read, and sensors that are taken, come by the thousand and say nothing.
         quiet = status < HTTPStatus.BAD_REQUEST and (scope["method"] in READING or "/sensors" in template)
         log = _log.debug if quiet else _log.info
-        log("request", method=scope["method"], path=scope["path"], status=status, milliseconds=round(seconds * 1000, 1))
+        # The address of a callback is itself the permission to use it.
+        path = f"{CALLBACKS}***" if scope["path"].startswith(CALLBACKS) else scope["path"]
+        log("request", method=scope["method"], path=path, status=status, milliseconds=round(seconds * 1000, 1))
 
 
 class _Body:

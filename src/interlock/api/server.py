@@ -76,6 +76,7 @@ def serve(
 
 def _run(settings: ServeSettings, service: Service, listener: socket.socket, beside: Beside) -> None:
     url = url_of(settings.host, listener.getsockname()[1])
+    service.callbacks.base_url = settings.public_url or url
     server = _Server(server_config(service, settings.limits, public_url=settings.public_url), service)
     applied = service.start()
     with _announced(settings.service.store, url, service):

@@ -15,7 +15,7 @@ from interlock.config.decode import Template, find_wrong
 from interlock.config.job_types import check_type, config_type
 from interlock.config.problems import Finding, Path
 from interlock.config.shell_syntax import wrong_text
-from interlock.decide.templates import ENVIRONMENT_PREFIX, JOB_ID, fill
+from interlock.decide.templates import CALLBACK_URL, ENVIRONMENT_PREFIX, JOB_ID, fill
 from interlock.decide.values import read_duration, show
 from interlock.model.config import Job, JobType
 from interlock.model.durations import format_duration
@@ -154,8 +154,22 @@ def _wrong_request(config: dict[str, Any]) -> Iterator[Finding]:
     if config.get("callback") is True and config.get("poll") is not None:
         yield Finding((*CONFIG, "poll"), "stands beside `callback: true`: the end is reported, or asked for, not both")
     url = _value(config, ("poll", "url"))
+    if config.get("callback") is not True and not _has_template(config.get("callback")):
+        for path in _uses_of(CALLBACK_URL, config, CONFIG):
+            yield Finding(path, f"{CALLBACK_URL} needs callback: true")
     if isinstance(url, str) and JOB_ID in url and not config.get("jobIdPath"):
         yield Finding((*CONFIG, "poll", "url"), f"{JOB_ID} needs jobIdPath: where the answer has it", needs=(CONFIG,))
+
+
+def _uses_of(template: str, value: object, path: Path) -> Iterator[Path]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _uses_of(template, inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _uses_of(template, inner, (*path, index))
+    elif isinstance(value, str) and template in value:
+        yield path
 
 
 def _is_nothing(timeout: str) -> bool:

@@ -160,6 +160,7 @@ def _record_start(control: Control, run: Run, started: JobStarted) -> bool:
             runId=run.run_id,
             jobId=started.job_id,
             jobType=config.job.type if config.job else None,
+            answer=started.answer or None,
         )
         writes: list[Write] = [records.put_run(running, current), records.put_event(event)]
         if started.status is not None and started.status.state.terminal:
@@ -294,5 +295,6 @@ def job_record(run: Run, status: JobStatus, at: datetime, *, by: str = "") -> Jo
         category=category,
         error=status.error[:2000],
         warning=status.warning[:2000],
+        answer=status.answer[:2000],
         reported_by=by,
     )

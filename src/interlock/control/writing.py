@@ -2,6 +2,7 @@
 
 import difflib
 from datetime import datetime
+from typing import Final
 
 import msgspec
 
@@ -11,11 +12,13 @@ from interlock.decide import transitions
 from interlock.decide.sensors import key_matches, period_of_write
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
-from interlock.model.errors import InvalidValueError, UnknownPipelineError
+from interlock.model.errors import AlreadyReportedError, InvalidValueError, UnknownPipelineError
 from interlock.model.keys import RunKey, check_sensor_key
 from interlock.model.run import FailureCategory, JobEvent, JobRecord, Run, RunStatus
 from interlock.model.sensor import check_observation
 from interlock.ports.store import Delete, Matches, Present, Put, Require
+
+BY_CALLBACK: Final = "callback"
 
 
 class Written(msgspec.Struct, frozen=True, rename="camel"):
@@ -133,6 +136,28 @@ def report_job(
     )
     control.store.commit([records.put_job(record, control.new_id())])
     return record
+
+
+def report_by_callback(
+    control: Control,
+    key: RunKey,
+    attempt: int,
+    run_id: str,
+    event: JobEvent,
+    *,
+    category: FailureCategory | None = None,
+    error: str = "",
+) -> JobRecord:
+    """The outcome that a job reports at the address it was given: for its own attempt, and once."""
+    run = records.get_run(control.store, key)
+    if run is None or (run.attempt, run.run_id) != (attempt, run_id):
+        raise AlreadyReportedError(f"{key} attempt {attempt} is over: a later attempt has taken its place")
+    for one in records.job_log(control.store, key):
+        if one.attempt == attempt and one.reported_by == BY_CALLBACK:
+            raise AlreadyReportedError(f"{key} attempt {attempt} was reported already: {one.event}")
+    return report_job(
+        control, key, event, attempt=attempt, run_id=run_id, category=category, error=error, by=BY_CALLBACK
+    )
 
 
 def _dry_attempt(control: Control, key: RunKey, attempt: int | None) -> int:

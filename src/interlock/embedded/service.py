@@ -21,6 +21,7 @@ from interlock.control.alert_channels import Alerting, build_alerting
 from interlock.control.context import Control, Settings
 from interlock.decide.templates import for_jobs
 from interlock.embedded.alerting import AlertDispatcher
+from interlock.embedded.callbacks import Callbacks
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
 from interlock.embedded.dead_letters import DeadLetters
@@ -92,6 +93,7 @@ class Service:
         self.tokens = Tokens(self.database)
         self.sessions = Sessions(self.database, self.tokens)
         self.dead_letters = DeadLetters(self.database)
+        self.callbacks = Callbacks(settings.store)
         self.secrets: Secrets = SecretStore(settings.environment, settings.secrets)
         self._targets = make_targets(_target_settings(self, settings), self.secrets)
         self._commands = self._targets.commands
@@ -223,6 +225,7 @@ def _target_settings(service: Service, settings: ServiceSettings) -> TargetSetti
         folder=beside,
         working_folder=settings.working_folder,
         ended=service.job_ended,
+        callback_url=service.callbacks.url,
     )
 
 

@@ -199,11 +199,13 @@ def _hide_link(link: str, masks: Masks) -> str:
 
 
 def _hide_status(status: JobStatus, masks: Masks) -> JobStatus:
-    return replace(status, error=masks.hide(status.error))
+    hidden = {name: masks.hide(getattr(status, name)) for name in ("error", "warning", "answer")}
+    return replace(status, **hidden)
 
 
 def _hide_started(started: JobStarted, masks: Masks) -> JobStarted:
-    return started if started.status is None else replace(started, status=_hide_status(started.status, masks))
+    status = None if started.status is None else _hide_status(started.status, masks)
+    return replace(started, status=status, answer=masks.hide(started.answer))
 
 
 def _hide_recovered(found: JobStarted | Recovery, masks: Masks) -> JobStarted | Recovery:

@@ -54,6 +54,10 @@ class JobStartError(InterlockError):
         self.permanent = permanent
 
 
+class AlreadyReportedError(InterlockError):
+    """The outcome of an attempt was reported before, or the attempt is not the latest any more."""
+
+
 class SecretError(JobStartError):
     """A secret that a config names cannot be had. The message never holds a secret."""
 

@@ -189,6 +189,7 @@ class JobRecord(_Record, frozen=True, kw_only=True):
     category: FailureCategory | None = None
     error: str = ""
     warning: str = ""
+    answer: str = ""
     reported_by: str = ""
 
     @property

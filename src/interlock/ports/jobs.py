@@ -51,6 +51,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What somebody should know of a job that succeeded all the same; it goes into the job log."""
     ask_again: timedelta | None = None
     """More will be known after this long, which may be sooner than the next poll."""
+    answer: str = ""
+    """What the target said of the end, at most some hundred bytes; it goes into the job log."""
 
 
 class JobStarted(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,6 +60,8 @@ class JobStarted(msgspec.Struct, frozen=True, kw_only=True):
 
     job_id: str
     status: JobStatus | None = None
+    answer: str = ""
+    """What the target said, at most some hundred bytes; it goes into JOB_TRIGGERED."""
 
 
 class Recovery(StrEnum):
