@@ -293,7 +293,7 @@ class _Reader:
         return [Pipeline(one.config, one.document) for one in loaded.configs]
 
     def _check_set(self) -> None:
-        """What `validate` finds when it sees all pipelines together. A file's own upstreams may be left out."""
+        """What `validate` finds when it sees all pipelines together. A scenario may leave an upstream out."""
         first = {path: one for path, one in self._inline.items() if path[0] == "pipelines"}
         files = {one.config.id: one.config for one in self._of_files}
         configs = files | {one.config.id: one.config for one in self._inline.values()}
@@ -303,8 +303,9 @@ class _Reader:
             if place != format_path(path):
                 self._add((*path, "pipeline", "id"), f"{one.config.id!r} is the id of another pipeline too: {place}")
         for path, one in self._inline.items():
-            for finding in check_upstreams(one.config, configs, configs.keys(), unknown=Severity.ERROR):
-                self._add((*path, *finding.path), finding.message)
+            for finding in check_upstreams(one.config, configs, configs.keys(), unknown=Severity.WARNING):
+                if finding.severity is Severity.ERROR:
+                    self._add((*path, *finding.path), finding.message)
         by_id = {one.config.id: path for path, one in self._inline.items()}
         for cycle in find_cycles(configs):
             finding = cycle.finding()
