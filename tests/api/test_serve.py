@@ -195,7 +195,8 @@ def test_settings_come_from_the_file_and_mistakes_are_told_at_once(tmp_path: Pat
     with serving(tmp_path) as server:
         assert server.client.get(f"{V1}/pipelines/gold").status_code == 200
     toml.write_text(
-        'prot = 1\nport = 99999\nwatchdog_interval = 5\n[jobs]\nallow = true\n[[alerts]]\nchannel = "fax"\n'
+        'prot = 1\nport = 99999\nwatchdog_interval = 5\n[jobs]\nallow = true\noutput_limit = 5\noutput_age = "long"\n'
+        '[[alerts]]\nchannel = "fax"\n'
     )
     refused = interlock(tmp_path, "serve")
     assert refused.returncode == 1
@@ -204,9 +205,23 @@ def test_settings_come_from_the_file_and_mistakes_are_told_at_once(tmp_path: Pat
         "port: 99999",
         "watchdog_interval",
         "jobs.allow",
+        "jobs.output_limit: 5 is not text",
+        "jobs.output_age: 'long'",
         "alerts",
     ):
         assert text in refused.stderr, text
+
+
+def test_the_middle_of_a_long_output_is_left_out_and_why_says_so(tmp_path: Path) -> None:
+    (tmp_path / "interlock.toml").write_text('[jobs]\noutput_limit = "256KiB"\n')
+    write_pipeline(tmp_path, "gold", command("gold", "sh", "-c", "yes | head -c 5000000"))
+    with serving(tmp_path) as server:
+        ready(server.client, "gold", "2026-03-03")
+        run = server.await_status("gold", "2026-03-03", "COMPLETED")
+        (ended,) = run["jobLog"]
+        assert ended["warning"].startswith("it wrote 4.8 MiB: the beginning and the end are kept, 4.")
+        said = interlock(tmp_path, "why", "gold", "--date", "2026-03-03")
+        assert ended["warning"] in " ".join(said.stdout.split())
 
 
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ import signal
 import sys
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from interlock.cli.main import main
-from interlock.embedded.service import Service
 from interlock.jobs.command import CommandRunner
 from interlock.jobs.command_folder import RunFolder
 
@@ -53,6 +53,15 @@ def _stillborn(spawn: Callable[..., int], run: str) -> Callable[..., int]:
     return spawned
 
 
+def _around_outcome(run: str, *, before: bool) -> None:
+    made = CommandRunner.__init__
+
+    def make(self: CommandRunner, folder: Path, on_exit: Callable[..., Any], *args: Any, **options: Any) -> None:
+        made(self, folder, _around(on_exit, run, before=before), *args, **options)
+
+    CommandRunner.__init__ = make  # type: ignore[method-assign]
+
+
 def arrange(accident: Accident, run: str) -> None:
     """Have it happen."""
     match accident:
@@ -64,8 +73,7 @@ def arrange(accident: Accident, run: str) -> None:
         case Accident.BEFORE_RUNNING:
             CommandRunner.start = _around(CommandRunner.start, run, before=False)  # type: ignore[method-assign]
         case Accident.BEFORE_OUTCOME | Accident.AFTER_OUTCOME:
-            before = accident is Accident.BEFORE_OUTCOME
-            Service.job_ended = _around(Service.job_ended, run, before=before)  # type: ignore[method-assign]
+            _around_outcome(run, before=accident is Accident.BEFORE_OUTCOME)
         case Accident.STILLBORN:
             os.posix_spawn = _stillborn(os.posix_spawn, run)
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.jobs.command import CommandRunner, ExitNotice
-from interlock.jobs.command_folder import OUTPUT, RunFolder
+from interlock.jobs.command_folder import RunFolder
+from interlock.jobs.command_wrapper import OUTPUT
 from interlock.model.errors import JobStartError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRunner, JobStarted, JobState, JobStatus, Recovery
@@ -231,7 +232,7 @@ def test_a_tail_is_the_end_of_the_output_from_the_start_of_a_line(
     folder = RunFolder(tmp_path_factory.mktemp("tails"), "run")
     folder.path.mkdir()
     (folder.path / OUTPUT).write_bytes(output)
-    tail = folder.tail(limit)
+    tail = folder.output.tail(limit)
     if len(output) <= limit:
         assert tail == output.decode(errors="replace")
         return

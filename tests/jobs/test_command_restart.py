@@ -13,8 +13,9 @@ import pytest
 from interlock.jobs import command_folder
 from interlock.jobs.command import CommandRunner, ExitNotice
 from interlock.jobs.command_folder import Claim, Phase, RunFolder
+from interlock.jobs.command_output import OutputKept
 from interlock.jobs.command_wrapper import identity
-from interlock.model.errors import InterlockError
+from interlock.model.errors import InterlockError, JobStartError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobStarted, JobState, JobStatus, Recovery
 from tests.conformance.manual_clock import ManualClock
@@ -230,7 +231,7 @@ def test_a_folder_that_does_not_say_whose_it_is_tells_nobody(
 def test_a_claim_that_can_not_be_made_leaves_nothing_behind(root: Path, runner: CommandRunner) -> None:
     root.mkdir(parents=True)
     (root / "run-1").write_text("in the way")
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(JobStartError, match="no folder could be made for run-1: Not a directory"):
         runner.start(request(command=["true"]))
     assert [entry.name for entry in root.iterdir()] == ["run-1"]
 
@@ -296,6 +297,24 @@ def test_an_end_that_could_not_be_told_is_told_by_the_next_controller(root: Path
     second.close()
 
 
+def test_an_end_that_could_not_be_told_is_told_again_by_itself(
+    root: Path, notices: Notices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interlock.jobs.command._REPORT_AGAIN_SECONDS", 0.0)
+    refusals = iter([True, True])
+
+    def hard_of_hearing(notice: ExitNotice) -> None:
+        if next(refusals, False):
+            raise RuntimeError("the disk is full")
+        notices(notice)
+
+    runner = CommandRunner(root, hard_of_hearing, ManualClock())
+    runner.start(request(command=["true"]))
+    assert notices.of("run-1").status.state is JobState.SUCCEEDED
+    runner.close()
+    assert len(notices.told) == 1
+
+
 # ------------------------------------------------------------------------------------------------------------ pruning
 
 
@@ -307,9 +326,9 @@ def test_old_folders_are_removed_and_running_ones_never(tmp_path: Path, root: Pa
     now.start(request("running", command=gate.command))
     claimed(root, WRAPPER)
     (root / ".claim-left-by-a-crash").mkdir()
-    assert now.prune(timedelta(days=7)) == 0
+    assert now.prune(OutputKept(age=timedelta(days=7))) == 0
     later = CommandRunner(root, notices, ManualClock(FAR))
-    assert later.prune(timedelta(days=7)) == 2
+    assert later.prune(OutputKept(age=timedelta(days=7))) == 2
     assert sorted(entry.name for entry in root.iterdir()) == ["running"]
     assert later.tail("ended") == ""
     assert "nothing is known" in later.check(request("ended"), "ended").error
@@ -321,5 +340,5 @@ def test_old_folders_are_removed_and_running_ones_never(tmp_path: Path, root: Pa
 
 def test_without_a_folder_there_is_nothing_to_watch_or_remove(runner: CommandRunner, root: Path) -> None:
     assert runner.watch_unfinished() == 0
-    assert runner.prune(timedelta(0)) == 0
+    assert runner.prune(OutputKept(age=timedelta(0))) == 0
     assert not root.exists()

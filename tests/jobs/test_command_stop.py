@@ -13,8 +13,9 @@ import pytest
 
 from interlock.jobs import command_wrapper
 from interlock.jobs.command import CommandRunner
-from interlock.jobs.command_folder import OUTPUT, Claim, RunFolder
+from interlock.jobs.command_folder import Claim, RunFolder
 from interlock.jobs.command_stop import stop_command
+from interlock.jobs.command_wrapper import OUTPUT
 from interlock.model.errors import JobStopError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import OUTPUT_LIMIT, JobOutput, JobRunner, JobState, JobStop
@@ -110,7 +111,18 @@ def test_a_wrapper_that_has_not_said_its_number_finds_the_request(root: Path, tm
     assert stop_command(folder, timedelta(0)) is JobStop.REQUESTED
     shell = shutil.which("sh")
     assert shell is not None
-    wrapper = [command_wrapper.__file__, str(folder.path), "0", "0.3", str(tmp_path), shell, "sh", "-c", "sleep 600"]
+    wrapper = [
+        command_wrapper.__file__,
+        str(folder.path),
+        "0",
+        "0.3",
+        "0",
+        str(tmp_path),
+        shell,
+        "sh",
+        "-c",
+        "sleep 600",
+    ]
     with (folder.path / OUTPUT).open("wb") as output:
         subprocess.run(["python3", "-I", "-S", *wrapper], stdin=lock, stdout=output, timeout=30, check=True)
     os.close(lock)

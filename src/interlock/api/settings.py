@@ -10,6 +10,9 @@ watchdog_interval = "5m"
 [jobs]
 allow_private_addresses = ["etl.corp", "10.0.0.0/8"]   # or true
 secrets = "secrets"                                    # the folder of ${file:NAME}
+output_limit = "64MiB"                                 # kept of what a command writes; "0" is all
+output_age = "30d"                                     # and for how long
+output_total = "4GiB"                                  # and of all of them together
 
 [[alerts]]
 channel = "console"
@@ -27,8 +30,10 @@ import msgspec
 from interlock.config.alert_routes import AlertRoute, parse_alert_routes
 from interlock.config.problems import Finding, format_path
 from interlock.config.suggestions import did_you_mean
+from interlock.jobs.command_output import OutputKept
 from interlock.model.durations import parse_duration
 from interlock.model.errors import InterlockError, InvalidValueError
+from interlock.model.sizes import parse_size
 
 DEFAULT_HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8765
@@ -36,7 +41,7 @@ DEFAULT_STORE: Final = "sqlite:///interlock.db"
 DEFAULT_WATCHDOG: Final = timedelta(minutes=5)
 _SQLITE: Final = "sqlite:///"
 _KEYS: Final = ("store", "url", "pipelines", "host", "port", "public_url", "watchdog_interval", "jobs", "alerts")
-_JOB_KEYS: Final = ("allow_private_addresses", "secrets")
+_JOB_KEYS: Final = ("allow_private_addresses", "secrets", "output_limit", "output_age", "output_total")
 _PUBLIC: Final = re.compile(r"https?://[^/\s@?#]+/?")
 _SHORTEST_WATCHDOG: Final = timedelta(seconds=1)
 _LONGEST_WATCHDOG: Final = timedelta(days=1)
@@ -55,6 +60,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     watchdog_interval: timedelta = DEFAULT_WATCHDOG
     allow_private_addresses: bool | tuple[str, ...] = False
     secrets: Path | None = None
+    output: OutputKept = OutputKept()
     alerts: tuple[AlertRoute, ...] = ()
 
 
@@ -90,6 +96,7 @@ def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...
         watchdog_interval=watchdog_interval(plain.get("watchdog_interval", "5m")),
         allow_private_addresses=allowed if isinstance(allowed, bool) else tuple(allowed),
         secrets=folder / jobs["secrets"] if "secrets" in jobs else None,
+        output=_output(jobs),
         alerts=alerts,
     )
 
@@ -121,11 +128,32 @@ def _job_problems(jobs: object) -> Iterator[Finding]:
     for name, value in jobs.items():
         if name not in _JOB_KEYS:
             yield Finding(("jobs", name), f"is not a setting{did_you_mean(name, _JOB_KEYS)}")
+        elif name.startswith("output_"):
+            yield from _output_problems(name, value)
         elif name == "secrets":
             if not isinstance(value, str) or not value:
                 yield Finding(("jobs", name), f"{value!r} is not a folder: write it in quotes")
         elif not isinstance(value, bool) and not (isinstance(value, list) and all(isinstance(x, str) for x in value)):
             yield Finding(("jobs", name), "is neither true nor a list of hosts and networks in quotes")
+
+
+def _output_problems(name: str, value: object) -> Iterator[Finding]:
+    try:
+        _output({name: value})
+    except InvalidValueError as error:
+        yield Finding(("jobs", name), str(error))
+
+
+def _output(jobs: Mapping[str, Any]) -> OutputKept:
+    for name in ("output_limit", "output_age", "output_total"):
+        if name in jobs and not isinstance(jobs[name], str):
+            raise InvalidValueError(f"{jobs[name]!r} is not text: write it in quotes, with its unit")
+    default = OutputKept()
+    return OutputKept(
+        limit=parse_size(jobs["output_limit"]) if "output_limit" in jobs else default.limit,
+        age=parse_duration(jobs["output_age"]) if "output_age" in jobs else default.age,
+        total=parse_size(jobs["output_total"]) if "output_total" in jobs else default.total,
+    )
 
 
 def watchdog_interval(text: object) -> timedelta:

@@ -70,6 +70,7 @@ def serve(
         allow_private_addresses=project.allow_private_addresses,
         working_folder=project.folder,
         secrets=project.secrets,
+        output=project.output,
         alerts=project.alerts,
     )
     chosen_port = project.port if port is None else port

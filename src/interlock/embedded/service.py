@@ -37,6 +37,7 @@ from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.targets import make_targets
 from interlock.embedded.tokens import Tokens
 from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
+from interlock.jobs.command_output import OutputKept
 from interlock.jobs.secrets import SecretStore
 from interlock.model.errors import InterlockError, StoreError
 from interlock.model.keys import RunKey
@@ -47,8 +48,7 @@ from interlock.ports.secrets import Secrets
 
 _log = structlog.get_logger(__name__)
 
-_HOUSEKEEPING_SECONDS: Final = 3600.0
-_OUTPUT_KEPT: Final = timedelta(days=30)
+_HOUSEKEEPING_SECONDS: Final = 600.0
 _LAG_LIMIT: Final = 10_000
 
 
@@ -63,6 +63,7 @@ class ServiceSettings:
     allow_private_addresses: bool | tuple[str, ...] = False
     working_folder: Path | None = None
     secrets: Path | None = None
+    output: OutputKept = field(default_factory=OutputKept)
     alerts: tuple[AlertRoute, ...] = ()
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     control: Settings = field(default_factory=Settings)
@@ -181,11 +182,11 @@ class Service:
             self._lock.release()
 
     def _keep_house(self) -> None:
-        """What commands wrote is kept for a month."""
+        """What commands wrote is not kept forever."""
         while True:
             try:
                 if self._commands is not None:
-                    self._commands.prune(_OUTPUT_KEPT)
+                    self._commands.prune(self.settings.output)
             except (InterlockError, OSError) as error:
                 _log.error("old command output could not be removed", error=str(error))
             if self._stopping.wait(_HOUSEKEEPING_SECONDS):
@@ -224,6 +225,7 @@ def _target_settings(service: Service, settings: ServiceSettings) -> TargetSetti
         allow_private=settings.allow_private_addresses,
         folder=beside,
         working_folder=settings.working_folder,
+        output_limit=settings.output.limit,
         ended=service.job_ended,
         callback_url=service.callbacks.url,
     )

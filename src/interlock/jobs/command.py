@@ -12,6 +12,7 @@ import shlex
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -21,16 +22,19 @@ import msgspec
 import structlog
 
 from interlock.jobs import command_wrapper
-from interlock.jobs.command_folder import OUTPUT, Claim, Exit, Phase, RunFolder, run_folders, stray_folders
+from interlock.jobs.command_folder import Claim, Exit, Phase, RunFolder, run_folders
+from interlock.jobs.command_output import OutputKept
+from interlock.jobs.command_prune import prune
 from interlock.jobs.command_stop import stop_command
 from interlock.jobs.command_watch import ExitWatch
+from interlock.jobs.command_wrapper import OUTPUT
 from interlock.jobs.configs import read_config, refused
 from interlock.model.errors import InterlockError, JobStartError
 from interlock.model.job_configs import CommandConfig, Value
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
 from interlock.ports.clock import Clock
-from interlock.ports.job_targets import JobTarget, TargetSettings
+from interlock.ports.job_targets import DEFAULT_OUTPUT_LIMIT, JobTarget, TargetSettings
 from interlock.ports.jobs import (
     OUTPUT_LIMIT,
     JobOutput,
@@ -52,8 +56,13 @@ _SHELL_SIGNAL: Final = 128
 _TRANSIENT_CODES: Final = frozenset(
     {75, *(_SHELL_SIGNAL + number for number in (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP))}
 )
-_TRANSIENT_ERRNOS: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.ETXTBSY})
+_TRANSIENT_ERRNOS: Final = frozenset(
+    {errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE, errno.ETXTBSY, errno.ENOSPC, errno.EDQUOT}
+)
 
+# For the watch: no process is known to wait for, so look again soon.
+_LOOK_AGAIN: Final = 0
+_REPORT_AGAIN_SECONDS: Final = 2.0
 _VANISHED: Final = "the process vanished, unseen: its wrapper was killed, or the machine went down"
 
 
@@ -77,8 +86,8 @@ class _Plan(msgspec.Struct, frozen=True):
 class CommandRunner:
     """Jobs of type `command`. The run id is the job id, and starting one twice is not possible.
 
-    `on_exit` is called on the watching thread at the end of each command: it should be quick. When it raises, the
-    end is told again after the next `watch_unfinished`; until then the lifecycle's own polls find it.
+    `on_exit` is called on the watching thread at the end of each command: it should be quick. When it raises, it is
+    called again after a while, until it does not.
     """
 
     def __init__(
@@ -90,6 +99,7 @@ class CommandRunner:
         environment: Mapping[str, str] | None = None,
         working_folder: Path | None = None,
         grace: timedelta = timedelta(seconds=10),
+        output_limit: int = DEFAULT_OUTPUT_LIMIT,
     ) -> None:
         self._root = folder.absolute()
         self._on_exit = on_exit
@@ -97,6 +107,9 @@ class CommandRunner:
         self._environment = os.environ if environment is None else environment
         self._working_folder = (working_folder or Path.cwd()).absolute()
         self._grace = grace
+        self._output_limit = output_limit
+        # Ends that the controller could not be told of, and when to try again.
+        self._untold: dict[str, float] = {}
         self._watch = ExitWatch(self._settle)
 
     # ------------------------------------------------------------------------------------------------- the port
@@ -148,13 +161,13 @@ class CommandRunner:
         """Standard output and error as they came, live; offsets are bytes of the file."""
         folder = RunFolder(self._root, job_id or request.run_id)
         ended = folder.phase() is not Phase.RUNNING  # asked first: what an ended command wrote is all there
-        data = folder.read(offset, OUTPUT_LIMIT)
-        last = ended and len(data) < OUTPUT_LIMIT
+        piece = folder.output.read(offset, OUTPUT_LIMIT)
+        last = ended and not folder.output.read(piece.next_offset, 1).data
         # A character that is cut in two waits for its other half.
         decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-        text = decoder.decode(data, final=last)
+        text = decoder.decode(piece.data, final=last)
         pending = b"" if last else decoder.getstate()[0]
-        return JobOutput(text=text, next_offset=offset + len(data) - len(pending), complete=last)
+        return JobOutput(text=text, next_offset=piece.next_offset - len(pending), complete=last)
 
     def link(self, request: JobRequest, job_id: str) -> str:
         """Nowhere but here: `output` has it all."""
@@ -171,21 +184,11 @@ class CommandRunner:
 
     def tail(self, run_id: str, limit: int = 64 * 1024) -> str:
         """The last `limit` bytes of what a command wrote, standard output and error as they came; "" if nothing."""
-        return RunFolder(self._root, run_id).tail(limit)
+        return RunFolder(self._root, run_id).output.tail(limit)
 
-    def prune(self, older_than: timedelta) -> int:
-        """Remove the folders of commands that ended longer ago than that; how many. A running one is never removed."""
-        before = (self._clock.now() - older_than).timestamp()
-        removed = 0
-        for folder in run_folders(self._root):
-            if folder.phase() in (Phase.RUNNING, Phase.ABSENT) or folder.touched_at() >= before:
-                continue
-            folder.remove()
-            removed += 1
-        for stray in stray_folders(self._root):
-            if stray.stat().st_mtime < before:
-                shutil.rmtree(stray, ignore_errors=True)
-        return removed
+    def prune(self, kept: OutputKept) -> int:
+        """Remove the folders of ended commands that are too old or too much; how many."""
+        return prune(self._root, kept, self._clock.now())
 
     def close(self) -> None:
         """Stop watching. The commands go on; the next controller finds them."""
@@ -233,11 +236,11 @@ class CommandRunner:
         return JobStarted(job_id=folder.run_id)
 
     def _spawn(self, folder: RunFolder, plan: _Plan, lock: int) -> int:
-        times = [str(length.total_seconds()) for length in (plan.timeout, self._grace)]
+        limits = [*(str(length.total_seconds()) for length in (plan.timeout, self._grace)), str(self._output_limit)]
         wrapper = [sys.executable, "-I", "-S", command_wrapper.__file__]
         return os.posix_spawn(
             sys.executable,
-            [*wrapper, str(folder.path), *times, str(plan.cwd), plan.executable, *plan.argv],
+            [*wrapper, str(folder.path), *limits, str(plan.cwd), plan.executable, *plan.argv],
             os.environ,
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, lock, 0),
@@ -263,13 +266,23 @@ class CommandRunner:
         if claim is None:
             log.error("command-folder-unreadable", folder=str(folder.path))
             return None
+        return self._report(folder, phase, claim)
+
+    def _report(self, folder: RunFolder, phase: Phase, claim: Claim) -> int | None:
+        """Tell of an end. As long as nobody can take it in (a full disk), it is tried again."""
+        run_id, now = folder.run_id, time.monotonic()
+        if now < self._untold.get(run_id, now):
+            return _LOOK_AGAIN
         try:
             status = _status(folder, phase)
             self._on_exit(ExitNotice(key=claim.key, attempt=claim.attempt, run_id=run_id, status=status))
+            folder.mark_told()
         except Exception:
-            log.exception("command-exit-not-told", run_id=run_id)
-            return None
-        folder.mark_told()
+            if run_id not in self._untold:
+                log.exception("command-exit-not-told", run_id=run_id)
+            self._untold[run_id] = now + _REPORT_AGAIN_SECONDS
+            return _LOOK_AGAIN
+        self._untold.pop(run_id, None)
         return None
 
 
@@ -339,7 +352,7 @@ def _outcome(folder: RunFolder, ended: Exit) -> JobStatus:
         hint = ": out of memory, perhaps?" if ended.signal == signal.SIGKILL else ""
         return _failed(folder, FailureCategory.TRANSIENT, f"killed by {_signal_name(ended.signal)}{hint}")
     if ended.code == 0:
-        return JobStatus(state=JobState.SUCCEEDED)
+        return JobStatus(state=JobState.SUCCEEDED, warning=folder.output.warning())
     category = FailureCategory.TRANSIENT if ended.code in _TRANSIENT_CODES else FailureCategory.PERMANENT
     return _failed(folder, category, f"exit code {ended.code}")
 
@@ -357,9 +370,9 @@ def _lost(folder: RunFolder, why: str) -> JobStatus:
 
 
 def _failed(folder: RunFolder, category: FailureCategory, what: str, state: JobState = JobState.FAILED) -> JobStatus:
-    lines = folder.tail(_ERROR_BYTES).rstrip().splitlines()[-_ERROR_LINES:]
+    lines = folder.output.tail(_ERROR_BYTES).rstrip().splitlines()[-_ERROR_LINES:]
     error = "\n".join([f"{what}; its last output:", *lines]) if lines else what
-    return JobStatus(state=state, category=category, error=error)
+    return JobStatus(state=state, category=category, error=error, warning=folder.output.warning())
 
 
 def make_command_runner(settings: TargetSettings) -> CommandRunner:
@@ -372,6 +385,7 @@ def make_command_runner(settings: TargetSettings) -> CommandRunner:
         settings.clock,
         environment=settings.environment,
         working_folder=settings.working_folder,
+        output_limit=settings.output_limit,
     )
 
 

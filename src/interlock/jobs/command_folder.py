@@ -30,12 +30,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from interlock.jobs.command_output import CommandOutput
 from interlock.jobs.command_wrapper import EXIT, STARTED, STOP, WRAPPER, identity
 from interlock.model.errors import JobStartError
 from interlock.model.keys import RunKey
 from interlock.ports.jobs import JobRequest
 
-OUTPUT: Final = "output.log"
 _REQUEST: Final = "request.json"
 _LOCK: Final = "lock"
 _TOLD: Final = "told"
@@ -117,8 +117,11 @@ class RunFolder:
         """
         variables = b"\0".join(os.fsencode(f"{name}={value}") for name, value in environment.items())
         root = self.path.parent
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        prepared = Path(tempfile.mkdtemp(prefix=".claim-", dir=root))
+        try:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            prepared = Path(tempfile.mkdtemp(prefix=".claim-", dir=root))
+        except OSError as error:
+            raise _cannot_claim(self.run_id, error) from error
         lock = None
         try:
             (prepared / _REQUEST).write_bytes(msgspec.json.encode(claim))
@@ -133,7 +136,7 @@ class RunFolder:
             shutil.rmtree(prepared, ignore_errors=True)
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 return None
-            raise
+            raise _cannot_claim(self.run_id, error) from error
         return lock
 
     def phase(self) -> Phase:
@@ -200,29 +203,10 @@ class RunFolder:
         ended = self.exit()
         return ended.ended_at if ended is not None else self.path.stat().st_mtime
 
-    def tail(self, limit: int) -> str:
-        """The last `limit` bytes of the output as text, from the start of a line where there is one."""
-        try:
-            with (self.path / OUTPUT).open("rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                # One byte more tells whether the cut happens to fall between two lines.
-                file.seek(max(0, size - limit - 1))
-                data = file.read(limit + 1)
-        except FileNotFoundError:
-            return ""
-        if size > limit:
-            partial, newline, rest = data.partition(b"\n")
-            data = rest if newline and rest else partial[1:]
-        return data.decode(errors="replace")
-
-    def read(self, offset: int, limit: int) -> bytes:
-        """At most `limit` bytes of the output, from `offset` on."""
-        try:
-            with (self.path / OUTPUT).open("rb") as file:
-                file.seek(offset)
-                return file.read(limit)
-        except FileNotFoundError:
-            return b""
+    @property
+    def output(self) -> CommandOutput:
+        """What the command wrote."""
+        return CommandOutput(self.path)
 
     def remove(self) -> None:
         """Take it away in one step, so that nobody ever reads half a folder; then delete it."""
@@ -251,6 +235,11 @@ class RunFolder:
         except (FileNotFoundError, msgspec.DecodeError):
             # Unreadable is what a crash of the machine may leave of a file that was not on disk yet.
             return None
+
+
+def _cannot_claim(run_id: str, error: OSError) -> JobStartError:
+    """Without a claim nothing was started: trying again is safe, and may help."""
+    return JobStartError(f"no folder could be made for {run_id}: {error.strerror or error}", permanent=False)
 
 
 def run_folders(root: Path) -> list[RunFolder]:

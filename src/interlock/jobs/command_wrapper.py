@@ -7,31 +7,53 @@ some 15 ms and sees neither the program's packages nor the user's. In its folder
     started     {"pid", "identity"}: written by the command's own process, and on disk, before it becomes the command
     exit.json   how it ended; written whole or not at all
 
+On a full disk it waits for room: before the command starts, so that its start and its end can be written down; and
+after it, with its exit status kept, although the room for that was taken beforehand. Meanwhile the lock is held, so
+that nobody takes the command for lost.
+
 Its standard input is the folder's lock file, locked by the controller before this process existed. The lock is held
 until the wrapper ends, however it ends, and by the command's process until it becomes the command. So whoever finds
 the lock free knows that nobody is at work here, and that without `started` nothing was, or will be, run.
 
 The lock file's content is the command's environment: not the wrapper's own, so that no variable of a job's can disturb
-it; and wiped when it has been read, since it may hold secrets. Standard output is the job's output file.
+it; and wiped when it has been read, since it may hold secrets. Standard output is the job's output file. Of an output
+larger than its limit the middle is left out (`output.cut` says from where to where), also while the command writes.
 
 SIGTERM ends the command as its timeout does: TERM to its group, after the grace KILL. A file `stop` says the same to a
 wrapper that could not be sent a signal yet.
 """
 
+import errno
 import os
 import select
 import signal
 import sys
 
+TYPE_CHECKING = False  # `typing` would double the time it takes to start
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 WRAPPER = "wrapper"
 STARTED = "started"
 EXIT = "exit.json"
 STOP = "stop"
+OUTPUT = "output.log"
+CUT = "output.cut"
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 # Python ignores these two, and an ignored signal stays ignored in what it starts.
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
 _GROUP_POLL = 0.05
+# How an exit status is written, and the room that is taken for it beforehand: more than any needs.
+_EXIT_BYTES = 512
+_ROOM_SECONDS = 0.5
+# What ends by itself when somebody makes room; whatever else goes wrong with files is not worth waiting for.
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM, errno.ENFILE)
+_OUTPUT = 1  # our standard output, and the command's
+_OUTPUT_POLL = 1.0
+_BLOCK = 4096
+_SHORT_END = 1 << 20
+_PUNCH_HOLE = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 
 
 def identity(pid: int) -> str:
@@ -53,17 +75,49 @@ def identity(pid: int) -> str:
 # ---------------------------------------------------------------------------------------------------------- files
 
 
+def insist(work: "Callable[[], None]", given_up: "Callable[[], bool]" = lambda: False) -> None:
+    """Do it, again and again while there is no room for it on the disk."""
+    while True:
+        try:
+            work()
+            return
+        except OSError as error:
+            if error.errno not in _NO_ROOM or given_up():
+                raise
+        select.select([], [], [], _ROOM_SECONDS)
+
+
 def write_durably(folder: str, name: str, text: str) -> None:
     """Write a file that is whole, and on disk, or not there."""
     new = os.path.join(folder, f"{name}.new")
-    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    file = os.open(new, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        os.write(file, text.encode())
+        # Not truncated first: room that was taken for it (`take_room`) is not given away.
+        data = text.encode()
+        if os.pwrite(file, data, 0) < len(data):
+            raise OSError(errno.ENOSPC, "no room")
+        os.ftruncate(file, len(data))
         os.fsync(file)
     finally:
         os.close(file)
     os.replace(new, os.path.join(folder, name))
     sync_folder(folder)
+
+
+def take_room(folder: str) -> None:
+    """Take the room that the exit status will need."""
+    file = os.open(os.path.join(folder, f"{EXIT}.new"), os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        if os.pwrite(file, b" " * _EXIT_BYTES, 0) < _EXIT_BYTES:
+            raise OSError(errno.ENOSPC, "no room")
+    finally:
+        os.close(file)
+
+
+def say_who_waits(folder: str) -> None:
+    """Leave our number."""
+    with open(os.path.join(folder, WRAPPER), "w", encoding="ascii") as file:
+        file.write(f'{{"pid": {os.getpid()}, "identity": "{identity(os.getpid())}"}}')
 
 
 def sync_folder(folder: str) -> None:
@@ -91,17 +145,85 @@ def take_lock() -> dict[bytes, bytes]:
 
 def finish(folder: str, code: int | None, *, timed_out: bool = False, errno: int | None = None) -> None:
     """Write down the end; a code below 0 is a signal. The times are the file system's: no clock is needed here."""
-    with open(os.path.join(folder, f"{EXIT}.new"), "w", encoding="ascii") as file:
-        ended = os.fstat(file.fileno()).st_mtime
+    ended = touched(os.path.join(folder, f"{EXIT}.new"))
+    started = os.path.join(folder, STARTED)
     told = {
         "code": code if code is not None and code >= 0 else "null",
         "signal": -code if code is not None and code < 0 else "null",
         "timedOut": "true" if timed_out else "false",
         "errno": "null" if errno is None else errno,
-        "startedAt": f"{os.stat(os.path.join(folder, STARTED)).st_mtime:.6f}",
+        "startedAt": f"{os.stat(started).st_mtime if os.path.exists(started) else ended:.6f}",
         "endedAt": f"{ended:.6f}",
     }
-    write_durably(folder, EXIT, "{" + ", ".join(f'"{name}": {value}' for name, value in told.items()) + "}\n")
+    text = "{" + ", ".join(f'"{name}": {value}' for name, value in told.items()) + "}\n"
+    insist(lambda: write_durably(folder, EXIT, text))
+
+
+def touched(path: str) -> float:
+    """Now, as the file system has it."""
+    os.utime(path)
+    return os.stat(path).st_mtime
+
+
+# --------------------------------------------------------------------------------------------------------- output
+
+
+class Output:
+    """What the command writes, kept within a limit: the first half of it, and as much of the end."""
+
+    def __init__(self, folder: str, limit: int) -> None:
+        self._folder = folder
+        self._half = max(limit // 2 // _BLOCK, 1) * _BLOCK
+        self._limit = limit
+        self._end = self._half  # up to where the middle is left out
+        self._dropped = 0
+
+    def cut(self) -> None:
+        """Leave out what is too much."""
+        size = os.fstat(_OUTPUT).st_size
+        # In steps, so that an output that grows slowly does not cost a cut each second.
+        if not self._limit or size - self._end <= self._half + self._limit // 8:
+            return
+        end = (size - self._half) // _BLOCK * _BLOCK
+        self._dropped += end - self._end
+        self._end = end
+        # Said first: who reads the file must not take a hole for output. Without room for that, the hole makes it.
+        said = self._say()
+        if not punch_hole(_OUTPUT, self._half, end - self._half):
+            self._cut_short(size)
+            said = False
+        if not said:
+            self._say()
+
+    def _cut_short(self, size: int) -> None:
+        """Where there are no holes: the end is written again behind the beginning. What comes just then is lost."""
+        with open(os.path.join(self._folder, OUTPUT), "rb") as file:
+            file.seek(max(size - min(self._half, _SHORT_END), self._half))
+            end = file.read()
+        self._dropped += size - len(end) - self._end
+        self._end = self._half
+        os.ftruncate(_OUTPUT, self._half)
+        os.write(_OUTPUT, end)
+
+    def _say(self) -> bool:
+        text = f'{{"start": {self._half}, "end": {self._end}, "dropped": {self._dropped}}}\n'
+        try:
+            write_durably(self._folder, CUT, text)
+        except OSError:
+            return False
+        return True
+
+
+def punch_hole(file: int, start: int, length: int) -> bool:
+    """Give a part of a file back to the disk, and change nothing else; False where that cannot be done."""
+    try:
+        import ctypes
+
+        libc = ctypes.CDLL(None, use_errno=True)
+        call = getattr(libc, "fallocate64", None) or libc.fallocate
+        return bool(call(file, _PUNCH_HOLE, ctypes.c_int64(start), ctypes.c_int64(length)) == 0)
+    except (ImportError, OSError, AttributeError):
+        return False
 
 
 # -------------------------------------------------------------------------------------------------------- command
@@ -111,7 +233,9 @@ def become(folder: str, cwd: str, executable: str, argv: list[str], environment:
     """In the command's own process: say so, durably, and become the command. Returns only by raising OSError."""
     os.setpgid(0, 0)
     pid = os.getpid()
-    write_durably(folder, STARTED, f'{{"pid": {pid}, "identity": "{identity(pid)}"}}')
+    stopped = os.path.join(folder, STOP)
+    text = f'{{"pid": {pid}, "identity": "{identity(pid)}"}}'
+    insist(lambda: write_durably(folder, STARTED, text), lambda: os.path.exists(stopped))
     # The claim itself, a name in the folder above, must not be lost either once the command runs.
     sync_folder(os.path.dirname(folder))
     os.chdir(cwd)
@@ -141,10 +265,13 @@ def fork(folder: str, cwd: str, executable: str, argv: list[str], environment: d
 class Command:
     """The running command: waits for it, ends it when its time is up, passes on what the wrapper is told."""
 
-    def __init__(self, pid: int, timeout: float, grace: float) -> None:
+    def __init__(self, pid: int, timeout: float, grace: float, output: Output) -> None:
         self.timed_out = False
         self._stopping = False
+        self._over = False
+        self._output = output
         self._pid = pid
+        self._woken = wake_up_pipe()
         self._grace = max(grace, 0.001)  # 0 would disarm the alarm that insists
         signal.signal(signal.SIGALRM, self._on_alarm)
         for number in _FORWARDED:
@@ -157,12 +284,28 @@ class Command:
         # First without reaping: while the zombie is there its number is not given to another process, so that an
         # alarm that goes off just now cannot hit a stranger.
         if hasattr(os, "waitid"):  # not on every system
-            os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT)
+            while os.waitid(os.P_PID, self._pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
+                self._sleep()
         signal.setitimer(signal.ITIMER_REAL, 0)
         _, status = os.waitpid(self._pid, 0)
         if self.timed_out or self._stopping:
             self._clear_group()
+        self._over = True
+        self._look_at_output()
         return os.waitstatus_to_exitcode(status)
+
+    def _sleep(self) -> None:
+        """Until a signal comes, of which the command's end is one; and now and then look at what it writes."""
+        woken, _, _ = select.select([self._woken], [], [], _OUTPUT_POLL)
+        if woken:
+            os.read(self._woken, 4096)
+        self._look_at_output()
+
+    def _look_at_output(self) -> None:
+        try:
+            self._output.cut()
+        except OSError:  # it stays too long, then: the command's end is worth more
+            return
 
     def _on_alarm(self, _number: int, _frame: object) -> None:
         """Time is up: ask, and after the grace insist."""
@@ -199,6 +342,8 @@ class Command:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: int) -> bool:
+        if self._over:
+            return False  # its number may be somebody else's by now
         try:
             os.killpg(self._pid, number)
         except (ProcessLookupError, PermissionError):
@@ -206,19 +351,29 @@ class Command:
         return True
 
 
+def wake_up_pipe() -> int:
+    """What becomes readable when a signal comes, the end of a child included."""
+    woken, wake = os.pipe()
+    os.set_blocking(woken, False)
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    return woken
+
+
 def main(arguments: list[str]) -> None:
-    """`folder timeout grace cwd executable argv...`; times in seconds, a timeout of 0 is none."""
-    folder, timeout, grace, cwd, executable, *argv = arguments
+    """`folder timeout grace limit cwd executable argv...`; in seconds and bytes, 0 is none."""
+    folder, timeout, grace, limit, cwd, executable, *argv = arguments
     environment = take_lock()
     # Held back until there is a command to pass them on to.
     signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
-    with open(os.path.join(folder, WRAPPER), "w", encoding="ascii") as file:
-        file.write(f'{{"pid": {os.getpid()}, "identity": "{identity(os.getpid())}"}}')
+    insist(lambda: say_who_waits(folder))
+    insist(lambda: take_room(folder))
     pid, errno = fork(folder, cwd, executable, argv, environment)
     if errno:
         finish(folder, None, errno=errno)
         return
-    command = Command(pid, float(timeout), float(grace))
+    command = Command(pid, float(timeout), float(grace), Output(folder, int(limit)))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _FORWARDED)
     # Who wants it stopped leaves this file and then looks for our number: either he finds that, or we find the file.
     if os.path.exists(os.path.join(folder, STOP)):

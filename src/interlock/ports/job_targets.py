@@ -18,6 +18,7 @@ from interlock.ports.clock import Clock
 from interlock.ports.jobs import JobRequest, JobRunner
 
 GROUP: Final = "interlock.jobs"
+DEFAULT_OUTPUT_LIMIT: Final = 64 * 1024 * 1024
 
 
 def _unheard(_key: RunKey, _attempt: int) -> None:
@@ -41,6 +42,8 @@ class TargetSettings:
     """Where a target may keep what has to outlive the controller; None: nowhere."""
     working_folder: Path | None = None
     """What relative paths of a config are relative to."""
+    output_limit: int = DEFAULT_OUTPUT_LIMIT
+    """How many bytes a target keeps of what a job wrote, if it keeps that itself; 0: all of it."""
     ended: Callable[[RunKey, int], None] = _unheard
     """Tell that the job of an attempt is over: `check` is called at once, not at the next poll."""
     callback_url: Callable[[JobRequest], str] = _no_callback
