@@ -120,7 +120,7 @@ def test_upstream_that_completes_again_while_completion_is_decided_asks_for_a_re
     world = staged(pipeline(after=[{"pipeline": "up"}]), until="2026-03-05T00:15:00Z")
     control = control_of(world)
     writing.report_job(control, KEY, JobEvent.SUCCESS)
-    marker = Marker(upstream="up", date=KEY.date, completed_at=control.now(), attempt=2)
+    marker = Marker(upstream="up", date=KEY.date, completed_at=control.now(), attempt=2, again=True)
     put = Put(records.control_key(KEY.pk, keys.marker_sk("stream", KEY.date, "up")), records.plain(marker))
 
     def meanwhile() -> None:

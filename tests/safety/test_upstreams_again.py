@@ -29,7 +29,8 @@ def complete(
 ) -> None:
     """An upstream completes a period; nobody is told yet."""
     control = control_of(world)
-    marker = Marker(upstream=upstream, date=date, completed_at=at or control.now(), attempt=attempt)
+    completed_at = at or control.now()
+    marker = Marker(upstream=upstream, date=date, completed_at=completed_at, attempt=attempt, again=attempt > 1)
     where = records.control_key(KEY.pk, keys.marker_sk("stream", date, upstream))
     control.store.commit([Put(where, records.plain(marker))])
 

@@ -268,13 +268,6 @@ def link_writes(config: PipelineConfig) -> list[Write]:
     ]
 
 
-def downstreams(store: Store, pipeline: str) -> list[PipelineConfig]:
-    """The pipelines that run after this one."""
-    found = store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.DOWNSTREAM)
-    configs = (current(store, record.key.sk[len(keys.DOWNSTREAM) :]) for record in found)
-    return [c for c in configs if c is not None and any(entry.pipeline == pipeline for entry in c.after)]
-
-
 def config_changed(control: Control, pipeline: str) -> None:
     """A CONFIG item was written: report an invalid one (once per version), complete what a direct write left out."""
     found = stored(control.store, pipeline)

@@ -1,7 +1,7 @@
 """What changed under a run while, or after, its job used it: late data and upstreams, and the rerun they ask for."""
 
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from interlock.control import readiness, records
 from interlock.control.context import Control
@@ -15,6 +15,9 @@ from interlock.model.periods import parse_period
 from interlock.model.run import Marker, RerunRequest, Run, Source
 from interlock.model.times import format_instant
 from interlock.ports.store import Missing, Put, Store, Write
+
+# How long after it was made a marker may be stored: the time of a commit, and the clocks of two machines.
+_STORED_LATER: Final = timedelta(minutes=1)
 
 
 def changed_meanwhile(
@@ -51,16 +54,17 @@ def upstream_again(control: Control, config: PipelineConfig, run: Run, now: date
         return None
     newest = max(again, key=_recency)
     reason = f"{newest.upstream} completed {newest.date} again (attempt {newest.attempt})"
-    unique = f"{newest.upstream}-{newest.date}-{newest.attempt}"
+    named = keys.named_schedule(newest.upstream_schedule)
+    unique = f"{newest.upstream}-{newest.date}-{newest.attempt}{f'-{named}' if named else ''}"
     return rerun_request(run.key, Source.UPSTREAM, reason, now, unique)
 
 
 def _newest_again(store: Store, config: PipelineConfig, run: Run, entry: Upstream, now: datetime) -> Marker | None:
-    """The newest completion *again* of an upstream: the first one of a period is what the run waited for, not news.
+    """The newest completion *again* of an upstream that the run has not read.
 
-    What the run read is remembered as a digest, which alone knows of a marker that was made before the run passed and
-    stored after it. Of many periods it is only a summary, and of an upstream that was not complete there is none: for
-    those the times are compared.
+    The marker says whether it is again: whether the upstream's run had completed before. The first success of a retry,
+    or of a second schedule, is not. Whether the run has read it is told by the times; but a marker may be made just
+    before the run passed, and stored after it. Then the digest of what the run read tells that something came later.
     """
     schedule, name = config.schedule_of(run.schedule), keys.UPSTREAM + entry.pipeline
     own = [
@@ -70,10 +74,12 @@ def _newest_again(store: Store, config: PipelineConfig, run: Run, entry: Upstrea
         and cascade.wanted_periods(entry, schedule, parse_period(marker.date)) == run.key.period
     ]
     read, since = run.inputs.get(name), run.passed_at or run.opened_at
-    later = [one for one in own if one.completed_at > since and (one.attempt > 1 or read is not None)]
-    if not later and read is not None:
+    again = [one for one in own if one.again]
+    later = [one for one in again if one.completed_at > since]
+    if again and not later and read is not None:
         fresh = readiness.digests(readiness.selected(store, config, run.key, [Reading(name)], now))
-        later = own if fresh.get(name, read) != read else []
+        if fresh.get(name, read) != read:
+            later = [one for one in again if one.completed_at > since - _STORED_LATER]
     return max(later, key=_recency, default=None)
 
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from interlock.control import catalog, changed_inputs, opening, readiness, records
+from interlock.control import catalog, changed_inputs, markers, opening, readiness, records
 from interlock.control.context import Control
-from interlock.decide import cascade, retries, sla, transitions, watchdog
+from interlock.decide import retries, sla, transitions, watchdog
 from interlock.decide.retries import RetryVerdict
 from interlock.model import keys
 from interlock.model.config import Job, PipelineConfig
@@ -19,13 +19,11 @@ from interlock.model.durations import format_duration
 from interlock.model.errors import InterlockError
 from interlock.model.events import Event, EventType, Severity
 from interlock.model.keys import RunKey
-from interlock.model.periods import parse_period
 from interlock.model.run import (
     Baseline,
     FinalReason,
     JobEvent,
     JobRecord,
-    Marker,
     Run,
     RunStatus,
     SlaOutcome,
@@ -35,7 +33,6 @@ from interlock.model.times import format_instant
 from interlock.ports.store import Put, Write
 
 Output = dict[str, Any]
-_MAX_MARKERS: Final = 60
 
 
 def settle(control: Control, key: RunKey, attempt: int) -> Output:
@@ -79,6 +76,7 @@ def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: 
     inputs = dict(run.inputs)
     baseline, captured = _baseline(control, config, run, now, inputs)
     late, late_writes, payload = changed_inputs.changed_meanwhile(control, config, run, now)
+    told = markers.of_completion(control, run, now)
     completed = transitions.step(
         run,
         RunStatus.COMPLETED,
@@ -86,6 +84,7 @@ def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: 
         ended_at=now,
         first_completed_at=run.first_completed_at or now,
         lease_until=None,
+        markers_left=told.left,
         inputs=inputs,
         trigger_payload=payload,
         message="",
@@ -107,7 +106,7 @@ def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: 
         records.put_run(completed, run),
         *baseline,
         *sla_writes,
-        *_markers(control, completed, now),
+        *told.writes,
         *late_writes,
         *records.put_events(event, *captured, *verdict, *late),
     ]
@@ -190,26 +189,6 @@ def cancel_sla_writes(control: Control, run: Run, now: datetime) -> list[Write]:
 
 def _cancelled(state: SlaState | None, now: datetime) -> list[Write]:
     return [] if state is None or state.outcome is not None else [close_sla(state, SlaOutcome.CANCELLED, now)]
-
-
-def _markers(control: Control, run: Run, now: datetime) -> list[Write]:
-    """Tell the pipelines that run after this one."""
-    writes: list[Write] = []
-    for config in catalog.downstreams(control.store, run.pipeline)[:_MAX_MARKERS]:
-        entries = [entry for entry in config.after if entry.pipeline == run.pipeline]
-        schedule = config.all_schedules[0]
-        if not any(cascade.wanted_periods(entry, schedule, parse_period(run.date)) for entry in entries):
-            continue
-        marker = Marker(
-            upstream=run.pipeline,
-            date=run.date,
-            completed_at=now,
-            attempt=run.attempt,
-            upstream_schedule=run.schedule,
-        )
-        sk = keys.marker_sk(schedule.schedule_id, run.date, run.pipeline)
-        writes.append(Put(records.control_key(keys.pipeline_pk(config.id), sk), records.plain(marker)))
-    return writes
 
 
 # ------------------------------------------------------------------------------------------------------ failure

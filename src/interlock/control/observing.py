@@ -7,14 +7,14 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from interlock.control import after_run, catalog, dry_run, opening, promises, readiness, records, waking
+from interlock.control import after_run, catalog, dry_run, opening, promises, records, reopening, waking
 from interlock.control.context import Control
-from interlock.decide import calendars, readers, sla, transitions
+from interlock.decide import calendars, sla
 from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
 from interlock.model import keys
 from interlock.model.config import Schedule
 from interlock.model.keys import RunKey
-from interlock.model.run import FinalReason, Run, RunStatus, SlaState, Source
+from interlock.model.run import Run, SlaState
 from interlock.model.sensor import Sensor
 from interlock.model.times import format_instant
 from interlock.ports.store import Item, Matches, Missing, Require, Update, Write
@@ -36,7 +36,7 @@ def observe(control: Control, pipeline: str, key: str, at: datetime, written: It
     # Whatever has become of the config since: an attempt waits by the one it was opened with.
     waking.wake_readers(control, pipeline, sensor, current, opened)
     if current is not None and not current.config.dry_run:
-        _reopen_exhausted(control, current, sensor)
+        reopening.reopen_readers(control, current, sensor)
 
 
 def removed(control: Control, pipeline: str, key: str) -> None:
@@ -44,7 +44,7 @@ def removed(control: Control, pipeline: str, key: str) -> None:
     current, gone = catalog.in_force(control.store, pipeline), Sensor(key, {}, control.now())
     waking.wake_readers(control, pipeline, gone, current, ())
     if current is not None and not current.config.dry_run:
-        _reopen_exhausted(control, current, gone)
+        reopening.reopen_readers(control, current, gone)
 
 
 def _consider(control: Control, current: catalog.InForce, sensor: Sensor) -> list[RunKey]:
@@ -177,50 +177,6 @@ def _with_arrival(
         return sla.with_arrival(before, config.sla, arrived)
     schedule = config.schedule_of(key.schedule)
     return sla.state_of(config.sla, schedule, key, run.config_version, arrived, tick_at=run.tick_at)
-
-
-# ---------------------------------------------------------------------------------------------------- re-opening
-
-
-def _reopen_exhausted(control: Control, current: catalog.InForce, sensor: Sensor) -> None:
-    """Runs whose window closed, and whose rules this write may have made pass."""
-    reach = readers.reach(current.config, sensor)
-    for key in records.reached(control.store, current.config, keys.EXHAUSTED, reach):
-        _reopen(control, current, key, sensor.key)
-
-
-def _reopen(control: Control, current: catalog.InForce, key: RunKey, sensor_key: str) -> None:
-    config = current.config
-    schedule = config.schedule_of(key.schedule)
-    if not readiness.readiness(control.store, config, key, control.now()).passed:
-        return
-    reason = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), key.period.day)
-    if reason is not None:
-        opening.tell_excluded(control, key, reason)
-        return
-
-    def decide() -> tuple[None, list[Write]]:
-        run = records.get_run(control.store, key)
-        if run is None or not _reopens(control, run):
-            return None, []
-        again = transitions.open_attempt(
-            run,
-            key,
-            Source.REOPEN,
-            control.now(),
-            config_version=current.version,
-            lease_until=opening.lease_until(control, config, schedule),
-            opened_by=f"re-opened: sensor {sensor_key} made the rules pass",
-        )
-        writes = opening.opening_writes(control, config, again, run)
-        return None, [*writes, *opening.version_writes(control, config, current.document)]
-
-    records.settle_commit(control, decide)
-
-
-def _reopens(control: Control, run: Run) -> bool:
-    exhausted = run.status is RunStatus.FAILED_FINAL and run.final_reason is FinalReason.VALIDATION_EXHAUSTED
-    return exhausted and run.ended_at is not None and control.now() < run.ended_at + control.settings.reopen_for
 
 
 def watch_after_completion(control: Control, run: Run) -> None:

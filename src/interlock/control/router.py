@@ -15,6 +15,7 @@ from interlock.control import (
     catalog,
     completion,
     dry_run,
+    markers,
     observing,
     promises,
     records,
@@ -28,7 +29,7 @@ from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.model import keys
 from interlock.model.keys import RunKey, Table
-from interlock.model.run import JobEvent, JobRecord, RunStatus
+from interlock.model.run import JobEvent, JobRecord, Run, RunStatus
 from interlock.ports.store import Change, Write
 from interlock.ports.timers import Timer, TimerKind
 
@@ -71,9 +72,12 @@ def sensor_changed(control: Control, change: Change) -> None:
 
 def run_changed(control: Control, change: Change) -> None:
     """A run record was written: start what is PENDING, time what waits for its retry, watch what has completed."""
-    # Of these nothing follows by itself, and whatever the run has become since has a change of its own.
     written = change.item or {}
     status = written.get("status")
+    if status == RunStatus.COMPLETED and written.get("markersLeft"):
+        # A completion is a fact, whatever the run has become since: who runs after it is still to be told.
+        markers.follow(control, records.convert(written, Run, change.key))
+    # Nothing follows from these; and what the run has become since has a change of its own.
     if status in (RunStatus.TRIGGERING, RunStatus.RUNNING) or (status == RunStatus.PENDING and "passedAt" in written):
         return
     key = keys.run_of(change.pk, change.sk, keys.RUN)
@@ -137,8 +141,7 @@ def sla_changed(control: Control, change: Change) -> None:
 def marker_written(control: Control, change: Change) -> None:
     """An upstream completed a period."""
     if change.item is not None:
-        schedule, date, upstream = change.sk[len(keys.MARKER) :].split("#", 2)
-        upstreams.marker_arrived(control, keys.pipeline_of(change.pk), schedule, date, upstream)
+        upstreams.marker_arrived(control, change.key)
 
 
 def rerun_requested(control: Control, change: Change) -> None:

@@ -76,6 +76,7 @@ class Changes(TypedDict, total=False):
     job_started_at: datetime | None
     ended_at: datetime | None
     first_completed_at: datetime | None
+    markers_left: bool
     sla_closed: bool
     trigger_failures: int
     refused: bool

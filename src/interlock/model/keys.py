@@ -150,9 +150,18 @@ def run_of(pk: str, sk: str, kind: str) -> RunKey:
     return RunKey(pipeline_of(pk), parts[0], parts[1])
 
 
-def marker_sk(schedule: str, date: str, upstream: str) -> str:
-    """Sort key of a cascade marker, in the downstream's partition; `date` is the upstream's period."""
-    return f"{MARKER}{schedule}#{date}#{upstream}"
+def marker_sk(schedule: str, date: str, upstream: str, upstream_schedule: str = "") -> str:
+    """Sort key of a cascade marker, in the downstream's partition; `date` is the upstream's period.
+
+    An upstream with named schedules leaves a marker for each, so that none overwrites another's.
+    """
+    named = named_schedule(upstream_schedule)
+    return f"{MARKER}{schedule}#{date}#{upstream}{f'#{named}' if named else ''}"
+
+
+def named_schedule(schedule: str) -> str:
+    """The id of an entry of `schedules`; nothing for the only schedule of a pipeline."""
+    return "" if schedule in ("cron", "stream") else schedule
 
 
 def rerun_request_sk(key: RunKey, request: str) -> str:

@@ -99,6 +99,7 @@ class Run(_Record, frozen=True, kw_only=True):
 
     `refused`: the last call of the target surely started nothing, so it may be called again without looking for a job.
     `inputs`: digests of the sensors the attempt was decided on; the circuit breaker compares them.
+    `markers_left`: more pipelines run after it than its commit could tell; they are told from its change.
     `sla_closed`: the run failed for good once; its SLA is over for all later attempts, even once its state is gone.
     """
 
@@ -126,6 +127,7 @@ class Run(_Record, frozen=True, kw_only=True):
     job_started_at: datetime | None = None
     ended_at: datetime | None = None
     first_completed_at: datetime | None = None
+    markers_left: bool = False
     sla_closed: bool = False
     trigger_failures: int = 0
     refused: bool = False
@@ -306,13 +308,14 @@ class Active(_Record, frozen=True, kw_only=True):
 
 
 class Marker(_Record, frozen=True, kw_only=True):
-    """An upstream completed a period; lies in the downstream's partition."""
+    """An upstream completed a period; lies in the downstream's partition. `again`: it had completed it before."""
 
     upstream: str
     date: str
     completed_at: datetime
     attempt: int
     upstream_schedule: str = ""
+    again: bool = False
 
 
 class Baseline(_Record, frozen=True, kw_only=True):

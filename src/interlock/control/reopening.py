@@ -1,0 +1,58 @@
+"""Opening a run again whose window had closed (SPEC 5): a write came, within a day, that makes its rules pass."""
+
+from interlock.control import catalog, opening, readiness, records
+from interlock.control.context import Control
+from interlock.decide import calendars, readers, transitions
+from interlock.model import keys
+from interlock.model.keys import RunKey
+from interlock.model.run import FinalReason, Run, RunStatus, Source
+from interlock.model.sensor import Sensor
+from interlock.ports.store import Write
+
+
+def reopen_readers(control: Control, current: catalog.InForce, sensor: Sensor) -> None:
+    """The runs that gave up waiting, and whose rules this write may have made pass."""
+    reach = readers.reach(current.config, sensor)
+    for key in records.reached(control.store, current.config, keys.EXHAUSTED, reach):
+        reopen(control, current, key, f"sensor {sensor.key}")
+
+
+def reopen(control: Control, current: catalog.InForce, key: RunKey, cause: str) -> None:
+    """Open a run again that gave up waiting, if its rules pass now; `afterWindow: stop` left no record of it."""
+    config = current.config
+    schedule = config.schedule_of(key.schedule)
+    if control.store.get(records.run_record(key, keys.EXHAUSTED)) is None:
+        return
+    if not readiness.readiness(control.store, config, key, control.now()).passed:
+        return
+    reason = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), key.period.day)
+    if reason is not None:
+        opening.tell_excluded(control, key, reason)
+        return
+
+    def decide() -> tuple[None, list[Write]]:
+        run = records.get_run(control.store, key)
+        if run is None or not _reopens(control, run):
+            return None, []
+        again = transitions.open_attempt(
+            run,
+            key,
+            Source.REOPEN,
+            control.now(),
+            config_version=current.version,
+            lease_until=opening.lease_until(control, config, schedule),
+            opened_by=f"re-opened: {cause} made the rules pass",
+        )
+        writes = opening.opening_writes(control, config, again, run)
+        return None, [*writes, *opening.version_writes(control, config, current.document)]
+
+    records.settle_commit(control, decide)
+
+
+def gave_up(run: Run) -> bool:
+    """Did it end because its rules had not passed when the window closed? It has used nothing of its inputs."""
+    return run.status is RunStatus.FAILED_FINAL and run.final_reason is FinalReason.VALIDATION_EXHAUSTED
+
+
+def _reopens(control: Control, run: Run) -> bool:
+    return gave_up(run) and run.ended_at is not None and control.now() < run.ended_at + control.settings.reopen_for
