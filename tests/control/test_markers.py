@@ -224,7 +224,7 @@ def test_a_day_after_it_gave_up_a_run_stays_held() -> None:
 def test_a_dry_run_is_asked_for_by_nobody() -> None:
     world = played(gold(), until="2026-03-02T09:00:00Z")
     dry = gold(schedule={"trigger": {"key": "go", "check": "exists"}}, dryRun=True)
-    applied = inline_scenario(start="2026-03-02T08:00:00Z", until="+1h", pipelines=[dry]).pipelines[0]
+    applied = inline_scenario(start="2026-03-02T08:00:00Z", until="+1h", pipelines=[dry, SILVER]).pipelines[0]
     catalog.apply_config(world.engine.control, applied.config, applied.document)
     reruns.request(world.engine.control, SILVER_RUN, force=True)
     settle(world)

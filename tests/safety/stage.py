@@ -26,6 +26,11 @@ def pipeline(**parts: Any) -> dict[str, Any]:
     return document | parts
 
 
+def _upstream(name: str) -> dict[str, Any]:
+    """A pipeline that `orders` runs after: known, so that it may be named; nothing opens a run of it."""
+    return pipeline(pipeline={"id": name})
+
+
 def staged(
     config: dict[str, Any],
     *,
@@ -40,7 +45,7 @@ def staged(
         name="stage",
         start="2026-03-05T00:00:00Z",
         until=until,
-        pipelines=[config],
+        pipelines=[config, *(_upstream(entry["pipeline"]) for entry in config.get("after", []))],
         jobs={"orders": jobs or [{"after": "10m", "result": "success"}]},
         steps=[ready] if steps is None else steps,
     )
