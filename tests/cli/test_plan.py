@@ -1,6 +1,7 @@
 """`interlock plan`: what would change, and when; and which store a command means."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,110 @@ def test_a_file_that_is_no_store_is_refused(capsys: pytest.CaptureFixture[str], 
     outcome = run(capsys, "plan", ".", "--store", "sqlite:///other.db")
     assert outcome.code == 1
     assert "not a SQLite database" in outcome.err
+
+
+ARCHETYPE = """\
+schedule: {cron: "0 8 * * *"}
+sla: {deadline: "10:00", expectedDuration: 30m}
+job:
+  type: http
+  config: {url: "https://example.com/", auth: {type: bearer, token: hunter2}}
+  maxRetries: 3
+"""
+USER = """\
+pipeline: {id: api}
+archetype: nightly
+validation: {rules: [{key: a, check: exists}]}
+job: {maxRetries: 1}
+"""
+
+
+@pytest.fixture
+def merged(project: Path) -> Path:
+    (project / "archetypes").mkdir()
+    (project / "archetypes/nightly.yaml").write_text(ARCHETYPE)
+    (project / "pipelines/api.yaml").write_text(USER)
+    return project
+
+
+def config_lines(out: str) -> list[str]:
+    lines = [line.strip() for line in out.splitlines()]
+    begin = lines.index("config, merged with archetypes/nightly.yaml:")
+    return lines[begin + 1 : begin + 13]
+
+
+@pytest.mark.usefixtures("merged")
+def test_a_merged_config_is_shown_with_where_each_value_came_from(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run(capsys, "plan", ".").out
+    assert [line.split("  ")[0] for line in config_lines(out)] == [
+        'pipeline.id: "api"',
+        'validation.rules: [{"key":"a","check":"exists"}]',
+        'job.type: "http"',
+        'job.config.url: "https://example.com/"',
+        'job.config.auth.type: "bearer"',
+        'job.config.auth.token: "***"',
+        "job.maxRetries: 1",
+        'schedule.cron: "0 8 * * *"',
+        'sla.deadline: "10:00"',
+        'sla.expectedDuration: "30m"',
+        'archetype: "nightly"',
+        "+ gold",
+    ]
+    places = {line.split("  ")[0]: line.rpartition("  ")[2] for line in config_lines(out)}
+    assert places['pipeline.id: "api"'] == "pipelines/api.yaml:1"
+    assert places['job.type: "http"'] == "archetypes/nightly.yaml:4"
+    assert places["job.maxRetries: 1"] == "pipelines/api.yaml:4, in place of archetypes/nightly.yaml:6"
+    assert "hunter2" not in out
+
+
+def test_a_merged_config_that_stays_as_it_is_is_shown_when_its_file_is_named(
+    capsys: pytest.CaptureFixture[str], merged: Path
+) -> None:
+    run(capsys, "apply", ".")
+    assert "merged with" not in run(capsys, "plan", ".").out
+    assert config_lines(run(capsys, "plan", "pipelines/api.yaml").out)
+    (merged / "archetypes/nightly.yaml").write_text(ARCHETYPE.replace("30m", "45m"))
+    changed = run(capsys, "plan", ".").out
+    assert '    sla.expectedDuration: "30m" -> "45m"' in changed.splitlines()
+    assert config_lines(changed)
+
+
+@pytest.mark.usefixtures("merged")
+def test_a_merged_config_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    api, gold = json.loads(run(capsys, "plan", ".", "--json").out)["pipelines"]
+    assert api["archetype"] == "archetypes/nightly.yaml"
+    retries = next(one for one in api["config"] if one["path"] == "job.maxRetries")
+    assert retries == {
+        "path": "job.maxRetries",
+        "value": 1,
+        "file": "pipelines/api.yaml",
+        "line": 4,
+        "over": "archetypes/nightly.yaml:6",
+    }
+    assert "config" not in gold
+
+
+def test_errors_of_an_archetype_end_a_plan_with_their_own_lines(
+    capsys: pytest.CaptureFixture[str], merged: Path
+) -> None:
+    (merged / "archetypes/nightly.yaml").write_text(ARCHETYPE.replace("maxRetries: 3", "maxRetires: 3"))
+    outcome = run(capsys, "plan", ".")
+    assert outcome.code == 1
+    assert "archetypes/nightly.yaml:6 job.maxRetires: unknown key" in outcome.err
+
+
+def test_the_archetype_of_the_guide_is_merged_as_it_says(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/guide/archetypes.md").read_text()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("INTERLOCK_STORE", "sqlite:///none.db")
+    for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL):
+        file = tmp_path / block.splitlines()[0].removeprefix("# ")
+        file.parent.mkdir()
+        file.write_text(block)
+    shown = run(capsys, "plan", "pipelines/orders-nightly.yaml").out
+    printed = page.split("config, merged with")[1].partition("```")[0]
+    expected = [line.split() for line in printed.splitlines()[1:] if line.strip() and "..." not in line]
+    assert len(expected) == 4
+    assert all(words in [line.split() for line in shown.splitlines()] for words in expected)

@@ -163,6 +163,70 @@ schedule: {evaluation: {window: 30m}, exclude: {dates: [2026-01-01]}}
     assert schedule.exclude == Exclude(days=[Weekday.SATURDAY], dates=["2026-01-01"])
 
 
+def test_what_an_archetype_gives_can_be_taken_away(load: Load) -> None:
+    result = load(
+        archetypes__base='sla: {deadline: "10:00", expectedDuration: 30m}\njob: {type: external, maxRetries: 3}\n',
+        p=valid("p", "archetype: base\nsla: null").replace("job: {type: external}", "job: {maxRetries: null}"),
+        q=valid("q", "archetype: base\njob: null").replace("job: {type: external}\n", ""),
+    )
+    assert [line.split(": ")[0] for line in lines(result)] == ["pipelines/q.yaml:5 job"]
+    (loaded,) = result.configs
+    assert loaded.config.sla is None
+    assert loaded.config.job is not None
+    assert loaded.config.job.max_retries == 0
+
+
+def test_every_value_says_where_it_was_written(load: Load) -> None:
+    result = load(
+        archetypes__base="""\
+job: {type: glue, config: {jobName: shared, arguments: {a: 1, b: 2}},
+  maxRetries: 3}
+schedule: {cron: "0 8 * * *"}
+exclusions: {days: [sat]}
+""",
+        p="""\
+archetype: base
+pipeline: {id: p}
+job: {config: {arguments: {b: 3}}}
+validation: {rules: [{key: z, check: exists}]}
+""",
+        q=valid("q"),
+    )
+    assert lines(result) == []
+    p, q = result.configs
+    assert (p.archetype, q.archetype) == ("archetypes/base.yaml", "")
+    assert [(one.path, one.value, one.place, one.over) for one in p.origins()] == [
+        ("pipeline.id", "p", "pipelines/p.yaml:2", ""),
+        ("validation.rules", [{"key": "z", "check": "exists"}], "pipelines/p.yaml:4", ""),
+        ("job.type", "glue", "archetypes/base.yaml:1", ""),
+        ("job.config.jobName", "shared", "archetypes/base.yaml:1", ""),
+        ("job.config.arguments.a", 1, "archetypes/base.yaml:1", ""),
+        ("job.config.arguments.b", 3, "pipelines/p.yaml:3", "archetypes/base.yaml:1"),
+        ("job.maxRetries", 3, "archetypes/base.yaml:2", ""),
+        ("schedule.cron", "0 8 * * *", "archetypes/base.yaml:3", ""),
+        ("schedule.exclude.days", ["saturday"], "archetypes/base.yaml:4", ""),
+        ("archetype", "base", "pipelines/p.yaml:1", ""),
+    ]
+    assert {one.file for one in q.origins()} == {"pipelines/q.yaml"}
+
+
+def test_an_archetype_that_nobody_names_is_checked_for_what_it_has(load: Load) -> None:
+    files = {
+        "archetypes__unused": "schedule: {cron: '61 * * * *'}\njob: {maxRetires: 1}\nexclusions: {days: [x]}\n",
+        "archetypes__partial": "sla: {maxDuration: 1h}\ndryRun: true\nschedule: {calendar: cal}\n",
+        "calendars__cal": '{name: cal, dates: ["2026-12-25"]}',
+        "p": valid("p"),
+    }
+    found = [problem.split(": ")[0] for problem in lines(load(**files))]
+    assert found == [
+        "archetypes/unused.yaml:1 schedule.cron",
+        "archetypes/unused.yaml:2 job.maxRetires",
+        "archetypes/unused.yaml:3 exclusions.days[0]",
+    ]
+    # Of a single file nobody knows what the others name.
+    assert lines(load("pipelines/p.yaml", **files)) == []
+
+
 def test_exclusions_of_an_archetype_reach_the_schedules_of_a_pipeline(load: Load) -> None:
     result = load(
         archetypes__base="exclusions: {days: [sat, noday]}\n",

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     import httpx
     from rich.console import Console
 
-    from interlock.config.loader import LoadResult
+    from interlock.config.loader import Loaded, LoadResult
+    from interlock.config.origins import Origin
     from interlock.decide.plan import Change, KeyChange, NextRun
 
 ConfigPath = Annotated[
@@ -35,6 +36,7 @@ ConfigPath = Annotated[
 _SIGNS: Final = {"new": "+", "changed": "~", "unchanged": "=", "removed": "-"}
 _COLOURS: Final = {"new": "green", "changed": "yellow", "unchanged": "", "removed": "red"}
 _PAGE: Final = 200
+_WIDEST: Final = 60
 
 
 class Known(msgspec.Struct, frozen=True):
@@ -71,12 +73,16 @@ def plan(path: ConfigPath, *, store: StoreOption = None, url: UrlOption = None, 
     planned = compare_with(loaded, read_known(target, loaded))
     now = SystemClock().now()
     upcoming = {one.config.id: next_runs(one.config, loaded.calendars, now) for one in loaded.configs}
+    merged = {one.config.id: one for one in loaded.configs if one.archetype}
     if json:
-        print_json(_document(target, loaded, planned, upcoming))
+        print_json(_document(target, loaded, planned, upcoming, merged))
         return
     console = plain_console()
     console.print(_headline(target))
-    print_changes(console, planned, upcoming)
+    # Of many pipelines those that change; of one file the config is what people came to see.
+    single = len(loaded.configs) == 1
+    shown = set(planned.kinds("new", "changed", *(["unchanged"] if single else [])))
+    print_changes(console, planned, upcoming, {name: one for name, one in merged.items() if name in shown})
     console.print(_summary(planned))
 
 
@@ -169,8 +175,13 @@ def _headline(target: Target) -> str:
     return f"against {target} ({target.origin})"
 
 
-def print_changes(console: "Console", planned: Planned, upcoming: "Mapping[str, list[NextRun]]") -> None:
-    """Each pipeline and calendar with what becomes of it."""
+def print_changes(
+    console: "Console",
+    planned: Planned,
+    upcoming: "Mapping[str, list[NextRun]]",
+    merged: "Mapping[str, Loaded] | None" = None,
+) -> None:
+    """Each pipeline and calendar with what becomes of it; of those in `merged` also what their config is made of."""
     for one in planned.calendars:
         _print_change(console, one, "calendar ")
     for one in planned.pipelines:
@@ -178,6 +189,9 @@ def print_changes(console: "Console", planned: Planned, upcoming: "Mapping[str, 
         for next_ in upcoming.get(one.name, []):
             several = len(upcoming[one.name]) > 1
             for line in _times(next_, several=several):
+                console.print(f"    {line}")
+        if merged and one.name in merged:
+            for line in _origins(merged[one.name]):
                 console.print(f"    {line}")
 
 
@@ -198,6 +212,29 @@ def _key_change(key: "KeyChange") -> str:
     if key.new is msgspec.UNSET:
         return f"{key.path}: removed {show(key.old)}"
     return f"{key.path}: {show(key.old)} -> {show(key.new)}"
+
+
+def _origins(loaded: "Loaded") -> Iterator[str]:
+    """A merged config: every value, and the file and line it comes from."""
+    from interlock.decide.values import show
+
+    found = _values(loaded)
+    texts = [f"{one.path}: {show(one.value)}" for one in found]
+    width = max((len(text) for text in texts if len(text) <= _WIDEST), default=0)
+    yield f"config, merged with {loaded.archetype}:"
+    for one, text in zip(found, texts, strict=True):
+        instead = f", in place of {one.over}" if one.over else ""
+        yield f"  {text:<{width}}  {one.place}{instead}"
+
+
+def _values(loaded: "Loaded") -> "list[Origin]":
+    """The values of a config with their places, as people may see them."""
+    from interlock.control.views import without_secrets
+
+    return [
+        msgspec.structs.replace(one, value=without_secrets(one.value, one.path.rpartition(".")[2]))
+        for one in loaded.origins()
+    ]
 
 
 def _times(next_: "NextRun", *, several: bool) -> Iterator[str]:
@@ -233,14 +270,23 @@ def _summary(planned: Planned) -> str:
 
 
 def _document(
-    target: Target, loaded: "LoadResult", planned: Planned, upcoming: "Mapping[str, list[NextRun]]"
+    target: Target,
+    loaded: "LoadResult",
+    planned: Planned,
+    upcoming: "Mapping[str, list[NextRun]]",
+    merged: "Mapping[str, Loaded]",
 ) -> dict[str, object]:
     return {
         "target": str(target),
         "calendars": planned.calendars,
         "pipelines": [
             {"id": one.name, "kind": one.kind, "changes": one.keys, "next": upcoming.get(one.name, [])}
+            | _merged_document(merged.get(one.name))
             for one in planned.pipelines
         ],
         "warnings": problem_rows(loaded.warnings),
     }
+
+
+def _merged_document(loaded: "Loaded | None") -> dict[str, object]:
+    return {} if loaded is None else {"archetype": loaded.archetype, "config": _values(loaded)}

@@ -14,6 +14,7 @@ from interlock.config.cascades import check_upstreams, find_cycles
 from interlock.config.decode import decode
 from interlock.config.documents import Document
 from interlock.config.folders import Place, config_files, find_place, read_file
+from interlock.config.origins import Origin, origins
 from interlock.config.problems import Finding, Problem, Severity
 from interlock.config.semantics import check_calendar
 from interlock.config.sources import Merged, merge
@@ -31,6 +32,16 @@ class Loaded(msgspec.Struct, frozen=True):
     document: dict[str, object]
     version: str
     file: str
+    merged: Merged
+
+    @property
+    def archetype(self) -> str:
+        """The file of its archetype; "" when it has none."""
+        return self.merged.sources[1].document.file if len(self.merged.sources) > 1 else ""
+
+    def origins(self) -> list[Origin]:
+        """Each of its values, and where it was written."""
+        return origins(self.merged)
 
 
 class LoadResult(msgspec.Struct, frozen=True):
@@ -58,6 +69,7 @@ def load_paths(paths: Sequence[FilePath], *, abilities: Abilities | None = None)
     for path in paths:
         load.read_place(path)
     load.check_set()
+    load.check_unused()
     return load.result()
 
 
@@ -78,6 +90,7 @@ class _Load:
         self.calendars: dict[str, Calendar] = {}
         self._calendar_files: dict[str, str] = {}
         self._archetypes: dict[FilePath, dict[str, Document | None]] = {}
+        self._whole: set[FilePath] = set()
         self._calendar_names: dict[FilePath, frozenset[str]] = {}
         self._seen: set[FilePath] = set()
         self._candidates: list[_Candidate] = []
@@ -93,6 +106,8 @@ class _Load:
         except OSError as error:
             self._report(Problem(str(path), None, "", f"cannot be read: {error.strerror or error}"))
             return
+        if place.whole and place.archetypes is not None:
+            self._whole.add(place.archetypes)
         if not place.files:
             self._report(Problem(str(path), None, "", "there is no pipeline (*.yaml, *.yml, *.json) in this folder"))
         for file in place.files:
@@ -177,6 +192,22 @@ class _Load:
             self._archetypes[folder] = found
         return self._archetypes[folder]
 
+    def check_unused(self) -> None:
+        """Errors of archetypes that no pipeline names: of the others they were found with the pipelines.
+
+        Where a single file is loaded, nobody knows what the other pipelines name.
+        """
+        used = {source.document.file for one in self._candidates for source in one.merged.sources[1:]}
+        for folder in self._whole:
+            for document in self._archetypes[folder].values():
+                if document is None or document.file in used:
+                    continue
+                merged = merge(document)
+                self._report(*merged.problems())
+                # It need not be whole: only what is there can be judged.
+                found = decode_and_check(merged.document, frozenset(self.calendars)).findings
+                self._report(*merged.locate_all(one for one in found if not one.needs))
+
     def check_set(self) -> None:
         """What only shows when all pipelines are seen together."""
         places: dict[str, list[_Candidate]] = {}
@@ -222,7 +253,7 @@ class _Load:
     def result(self) -> LoadResult:
         """Everything, in the order of files and lines."""
         configs = tuple(
-            Loaded(one.config, one.merged.document, config_version(one.merged.document), one.merged.file)
+            Loaded(one.config, one.merged.document, config_version(one.merged.document), one.merged.file, one.merged)
             for one in self._candidates
             if one.config is not None
         )

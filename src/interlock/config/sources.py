@@ -1,7 +1,7 @@
 """What a pipeline is made of: its own document over its archetype's. Whatever is wrong is shown where it was written.
 
-Mappings merge deeply, the pipeline wins, lists replace. The place of a value is in the document that has most of its
-path; where both have as much (a key that is missing), it is the pipeline's own.
+Mappings merge deeply, the pipeline wins, lists replace, null takes away what the archetype has. The place of a value
+is in the document that has most of its path; where both have as much (a key that is missing), it is the pipeline's own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -85,5 +85,8 @@ def _over(top: dict[str, object], bottom: dict[str, object]) -> dict[str, object
     merged = dict(bottom)
     for key, value in top.items():
         below = merged.get(key)
-        merged[key] = _over(value, below) if isinstance(value, dict) and isinstance(below, dict) else value
+        if value is None and key in bottom:
+            del merged[key]
+        else:
+            merged[key] = _over(value, below) if isinstance(value, dict) and isinstance(below, dict) else value
     return merged
