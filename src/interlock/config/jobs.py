@@ -113,7 +113,13 @@ def _wrong_values(job: Job) -> Iterator[Finding]:
         case JobType.DATABRICKS:
             yield from _wrong_databricks(config)
         case _:
-            return
+            pass
+    mode = config.get("mode")
+    reports = job.type == JobType.LAMBDA and (mode == "async" or _has_template(mode))
+    if job.type != JobType.HTTP and not reports:
+        known = "http jobs with callback: true and lambda jobs with mode: async"
+        for path in _uses_of(CALLBACK_URL, config, CONFIG):
+            yield Finding(path, f"{CALLBACK_URL} is known to {known} alone")
 
 
 def _value(config: dict[str, Any], path: Path) -> object:

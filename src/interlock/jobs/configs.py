@@ -4,11 +4,13 @@ The loader has checked it already, as far as that is possible before its templat
 text; where the Struct has a number or a boolean, text that reads as one is taken for it.
 """
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
 
+from interlock.decide.templates import CALLBACK_URL
 from interlock.decide.values import read_duration
 from interlock.model.durations import Duration
 from interlock.model.errors import JobStartError
@@ -31,15 +33,27 @@ def refused(request: JobRequest, problem: str) -> JobStartError:
     return JobStartError(f"job.config of {request.key.pipeline}: {problem}", permanent=True)
 
 
-def default_payload(request: JobRequest) -> dict[str, Any]:
-    """What a target is sent when the config says nothing else: which run this is."""
+def default_payload(request: JobRequest, callback: str = "") -> dict[str, Any]:
+    """What a target is sent when the config says nothing else: which run this is, and where to report its end."""
     return {
         "pipeline": request.key.pipeline,
         "schedule": request.key.schedule,
         "date": request.key.date,
         "attempt": request.attempt,
         "runId": request.run_id,
+        **({"callbackUrl": callback} if callback else {}),
     }
+
+
+def with_callback(value: Any, callback: str) -> Any:
+    """A value of a config with the address to report to filled in."""
+    if isinstance(value, str):
+        return value.replace(CALLBACK_URL, callback)
+    if isinstance(value, Mapping):
+        return {name: with_callback(inner, callback) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [with_callback(inner, callback) for inner in value]
+    return value
 
 
 def json_text(value: object) -> bytes:

@@ -14,8 +14,8 @@ import httpx
 import msgspec
 
 from interlock.decide.masking import Masks
-from interlock.decide.templates import CALLBACK_URL, JOB_ID
-from interlock.jobs.configs import refused
+from interlock.decide.templates import JOB_ID
+from interlock.jobs.configs import default_payload, refused, with_callback
 from interlock.model.durations import Duration
 from interlock.model.job_configs import HTTP_METHODS, BasicAuth, BearerAuth, HttpConfig
 from interlock.ports.jobs import JobRequest
@@ -80,7 +80,7 @@ def target_of(request: JobRequest, config: HttpConfig, callback: str = "") -> Ta
         raise refused(request, f"method: {config.method!r} is not one of {', '.join(HTTP_METHODS)}")
     if config.timeout <= Duration(0):
         raise refused(request, "timeout: must be longer than nothing")
-    url = _url(request, "url", _with_callback(config.url, callback))
+    url = _url(request, "url", with_callback(config.url, callback))
     auth = config.auth or (BasicAuth(username=url.username, password=url.password) if url.userinfo else None)
     secrets = {text for text in _secrets(config, url, auth) if len(text) >= _SHORTEST_SECRET}
     return Target(method, url.copy_with(userinfo=b""), auth, Masks({*secrets, callback}))
@@ -137,7 +137,7 @@ def start_request(
     headers |= {"idempotency-key": request.run_id, "x-interlock-run-id": request.run_id}
     if callback:
         headers["x-interlock-callback-url"] = callback
-    body = _with_callback(_body(request, config, target.method, callback), callback)
+    body = with_callback(_body(request, config, target.method, callback), callback)
     return _built(client, request, target, headers, body, config.timeout.total_seconds())
 
 
@@ -151,7 +151,7 @@ def poll_request(client: httpx.Client, request: JobRequest, config: HttpConfig, 
 def _headers(config: HttpConfig, target: Target, callback: str) -> dict[str, str]:
     # Uncompressed: little of an answer is read, and what is read should be as long as it seems.
     headers = {"accept-encoding": "identity"}
-    headers |= {name.lower(): str(_with_callback(str(value), callback)) for name, value in config.headers.items()}
+    headers |= {name.lower(): str(with_callback(str(value), callback)) for name, value in config.headers.items()}
     if target.auth is not None:
         headers["authorization"] = target.auth.header
     return headers
@@ -162,24 +162,7 @@ def _body(request: JobRequest, config: HttpConfig, method: str, callback: str) -
         return config.body
     if method in ("GET", "DELETE"):
         return None
-    return {
-        "pipeline": request.key.pipeline,
-        "schedule": request.key.schedule,
-        "date": request.key.date,
-        "attempt": request.attempt,
-        "runId": request.run_id,
-        **({"callbackUrl": callback} if callback else {}),
-    }
-
-
-def _with_callback(value: Any, callback: str) -> Any:
-    if isinstance(value, str):
-        return value.replace(CALLBACK_URL, callback)
-    if isinstance(value, Mapping):
-        return {name: _with_callback(inner, callback) for name, inner in value.items()}
-    if isinstance(value, list):
-        return [_with_callback(inner, callback) for inner in value]
-    return value
+    return default_payload(request, callback)
 
 
 def _built(

@@ -8,16 +8,18 @@ so the event may be repeated.
 
 from base64 import b64decode
 from binascii import Error as NotBase64
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
 
+from interlock.decide.templates import CALLBACK_URL
 from interlock.jobs.aws_clients import AwsClients
 from interlock.jobs.aws_console import console, part
 from interlock.jobs.aws_errors import asking, category_of, code_of, starting
 from interlock.jobs.aws_logs import NOT_THERE, Match, matching_lines, read_stream
-from interlock.jobs.configs import default_payload, json_text, read_config
+from interlock.jobs.configs import default_payload, json_text, read_config, refused, with_callback
 from interlock.model.errors import JobStopError
 from interlock.model.job_configs import LambdaConfig
 from interlock.model.run import FailureCategory
@@ -43,12 +45,19 @@ class _Failure(msgspec.Struct, frozen=True, rename="camel"):
 class LambdaRunner:
     """Jobs of type `lambda`. The job id is the id of the request, as in the function's own log.
 
-    `limit`: how long this controller may wait for a synchronous call.
+    `limit`: how long this controller may wait for a synchronous call. `callback_url` as in TargetSettings.
     """
 
-    def __init__(self, clients: AwsClients, *, limit: timedelta = LONGEST) -> None:
+    def __init__(
+        self,
+        clients: AwsClients,
+        *,
+        limit: timedelta = LONGEST,
+        callback_url: Callable[[JobRequest], str] = lambda _: "",
+    ) -> None:
         self._clients = clients
         self._limit = limit
+        self._callback_url = callback_url
 
     def start(self, request: JobRequest) -> JobStarted:
         """Invoke. In `sync` mode this lasts as long as the job."""
@@ -56,7 +65,7 @@ class LambdaRunner:
         waits = config.mode == "sync"
         with starting(f"Lambda function {config.function_name}"):
             client = self._clients.starting("lambda", config, read_timeout=self._limit + _MARGIN if waits else None)
-            answer = client.invoke(**_invocation(request, config))
+            answer = client.invoke(**_invocation(request, config, self._callback(request, config)))
             payload = answer["Payload"].read() if waits else b""
         job_id = str(answer.get("ResponseMetadata", {}).get("RequestId") or request.run_id)
         return JobStarted(job_id=job_id, status=_outcome(answer, payload) if waits else None)
@@ -112,6 +121,14 @@ class LambdaRunner:
 
     # ---------------------------------------------------------------------------------------------------- inside
 
+    def _callback(self, request: JobRequest, config: LambdaConfig) -> str:
+        """Where the function reports its end. It need not be known, unless the config puts it somewhere."""
+        address = self._callback_url(request) if config.mode == "async" else ""
+        if not address and CALLBACK_URL in str(config.payload):
+            problem = "the controller's address is not known: set public_url in interlock.toml"
+            raise refused(request, f"{CALLBACK_URL}: {problem if config.mode == 'async' else 'needs mode: async'}")
+        return address
+
     def _log_group(self, config: LambdaConfig) -> str:
         """The function's log group: its own setting, where we may ask for it, else the usual one."""
         given = {"Qualifier": config.qualifier} if config.qualifier else {}
@@ -146,8 +163,8 @@ def _config_of(request: JobRequest) -> LambdaConfig:
     return msgspec.structs.replace(config, region=config.region or region)
 
 
-def _invocation(request: JobRequest, config: LambdaConfig) -> dict[str, Any]:
-    payload = default_payload(request) if config.payload is None else config.payload
+def _invocation(request: JobRequest, config: LambdaConfig, callback: str) -> dict[str, Any]:
+    payload = default_payload(request, callback) if config.payload is None else with_callback(config.payload, callback)
     sync = {"InvocationType": "RequestResponse", "LogType": "Tail"}
     parameters = {
         "FunctionName": config.function_name,
@@ -191,7 +208,7 @@ def _plain_name(config: LambdaConfig) -> str:
 
 
 def _make(settings: TargetSettings) -> LambdaRunner:
-    return LambdaRunner(AwsClients(allow_private=settings.allow_private))
+    return LambdaRunner(AwsClients(allow_private=settings.allow_private), callback_url=settings.callback_url)
 
 
 TARGET: Final = JobTarget(make=_make, config=LambdaConfig)

@@ -164,6 +164,29 @@ def test_an_event_may_be_sent_again(runner: LambdaRunner) -> None:
     assert runner.recover(ASYNC) is Recovery.START_AGAIN
 
 
+def test_an_event_says_where_to_report(aws: Aws, clients: AwsClients, runner: LambdaRunner) -> None:
+    address = "https://interlock.example.org/api/v1/callbacks/a.b"
+    known = LambdaRunner(clients, callback_url=lambda _: address)
+    known.start(ASYNC)
+    known.start(request(functionName="etl", mode="async", payload={"to": ["${CALLBACK_URL}"]}))
+    known.start(SYNC)
+    runner.start(ASYNC)
+    sent = [payload for _, _, payload in aws.invocations]
+    assert sent[0]["callbackUrl"] == address
+    assert sent[1] == {"to": [address]}
+    assert "callbackUrl" not in sent[2]
+    assert "callbackUrl" not in sent[3]
+
+
+@pytest.mark.parametrize(
+    ("mode", "word"), [("async", "set public_url in interlock.toml"), ("sync", "needs mode: async")]
+)
+def test_an_address_that_is_wanted_and_not_known_is_an_error(runner: LambdaRunner, mode: str, word: str) -> None:
+    with pytest.raises(JobStartError, match=word) as caught:
+        runner.start(request(functionName="etl", mode=mode, payload={"to": "${CALLBACK_URL}"}))
+    assert caught.value.permanent
+
+
 def test_an_invocation_cannot_be_stopped(runner: LambdaRunner) -> None:
     assert runner.stop(SYNC, "request-1") is JobStop.ENDED
     with pytest.raises(JobStopError, match="ends by itself within its timeout; or report its end") as caught:
