@@ -40,6 +40,8 @@ _BODY_BYTES: Final = 1024 * 1024
 _BODY_SECONDS: Final = 30.0
 _ANSWER_SECONDS: Final = 60.0
 _DRAIN_SECONDS: Final = 5.0
+_COME_BACK_SECONDS: Final = "2"
+HEALTH: Final = frozenset({"/healthz", "/readyz"})
 _DRAIN_BYTES: Final = 16 * 1024 * 1024
 _MAX_TARGET: Final = 8 * 1024
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -52,6 +54,7 @@ class Gate:
 
     def __init__(self, app: Asgi, service: Service, metrics: HttpMetrics, *, public_url: str = "") -> None:
         self._app = app
+        self._service = service
         self._clock = service.clock
         self._tokens = service.tokens
         self._public_origin = origin_of(public_url)
@@ -84,6 +87,8 @@ class Gate:
     ) -> None:
         try:
             self._check(scope, headers)
+            if self._service.refusing and scope["path"] not in HEALTH:
+                raise _stopping("the controller is stopping: ask again in a moment")
             if is_page(scope["path"]):
                 await self._web(scope, receive, answer.send)
                 return
@@ -103,6 +108,12 @@ class Gate:
         except TimeoutError:
             detail = f"there was no answer within {_ANSWER_SECONDS:.0f} s: what was asked may still be done"
             await answer.refuse(scope, RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail))
+        except asyncio.CancelledError:
+            if not self._service.refusing:
+                raise
+            # The grace for requests is over. This is the last chance to say something better than nothing.
+            detail = "the controller is stopping: what was asked may have been done, ask the next one"
+            await answer.refuse(scope, _stopping(detail))
 
     async def _write_sensor(
         self, scope: Scope, headers: MutableMapping[bytes, bytes], body: "_Body", answer: Answer
@@ -205,6 +216,11 @@ async def _drain(receive: Receive) -> None:
                 read += len(message.get("body", b""))
                 if not message.get("more_body", False):
                     return
+
+
+def _stopping(detail: str) -> RequestError:
+    headers = {"Retry-After": _COME_BACK_SECONDS, "Connection": "close"}
+    return RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, headers=headers)
 
 
 def _limit_of(path: str) -> int:

@@ -1,5 +1,6 @@
 """Runs: looking at them, asking for another attempt, reporting how a job ended."""
 
+import time
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -138,17 +139,16 @@ def request_rerun(
 
 
 def _decided(service: Service, asked: RerunRequest) -> tuple[Any, str]:
-    """The decision, once the stream-router has made it."""
+    """The decision, once the stream-router has made it. It is asked for durably: nobody has to wait for it."""
     where = records.control_key(asked.key.pk, keys.rerun_request_sk(asked.key, asked.id))
     database = service.database
-    left = int(_DECISION_SECONDS / 0.1)
-    while left > 0:
+    end = time.monotonic() + _DECISION_SECONDS
+    while not service.refusing and (left := end - time.monotonic()) > 0:
         head = database.head()
         item = service.engine.store.get(where) or {}
         if item.get("decision") is not None:
             return item["decision"], str(item.get("decidedBecause", ""))
-        if database.wait_for_change(head, 0.1) == head:
-            left -= 1
+        database.wait_for_change(head, min(left, 0.1))
     return "pending", ""
 
 

@@ -1,8 +1,8 @@
 """Serving: the controller and its API in one process, from the first line of the log to a clean end.
 
-The order of the end: no new connections; streams are told and closed; requests under way are answered; the runtime
-finishes what is in hand; the store is closed. A second signal ends the process at once, which is safe too: whatever was
-acknowledged is on the disk.
+The order of the end: new requests are refused; streams are told and closed; requests under way are answered; the
+runtime finishes what is in hand; the store is closed. When that takes longer than the grace, or at a second signal, the
+process ends at once, which is safe too: whatever was acknowledged is on the disk.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ import uvicorn
 
 from interlock.api.app import create_app
 from interlock.api.connections import ConnectionLimits, limited
+from interlock.api.ending import GRACE_SECONDS, REQUEST_SECONDS, Ending
 from interlock.api.gate import is_loopback_name
 from interlock.embedded import discovery
 from interlock.embedded.process_end import FAILED, end_process
@@ -27,7 +28,6 @@ from interlock.embedded.service import Service, ServiceSettings
 from interlock.model.errors import InterlockError
 from interlock.ports.clock import Clock
 
-_GRACE_SECONDS: Final = 5
 _FORCED: Final = 130
 _HEADER_BYTES: Final = 32 * 1024
 _BACKLOG: Final = 1024
@@ -44,6 +44,7 @@ class ServeSettings:
     port: int = 8765
     public_url: str = ""
     limits: ConnectionLimits = field(default_factory=ConnectionLimits.of_this_process)
+    grace: float = GRACE_SECONDS
 
 
 class BindError(InterlockError):
@@ -65,19 +66,21 @@ def serve(
         listener.close()
         raise
     service.database.on_death = _writer_died
+    ending = Ending(settings.grace)
     try:
         check_exposure(settings.host, service)
-        _run(settings, service, listener, beside)
+        _run(settings, service, listener, beside, ending)
     finally:
         service.stop()
         listener.close()
         _log.info("stopped")
+        ending.done()
 
 
-def _run(settings: ServeSettings, service: Service, listener: socket.socket, beside: Beside) -> None:
+def _run(settings: ServeSettings, service: Service, listener: socket.socket, beside: Beside, ending: Ending) -> None:
     url = url_of(settings.host, listener.getsockname()[1])
     service.callbacks.base_url = settings.public_url or url
-    server = _Server(server_config(service, settings.limits, public_url=settings.public_url), service)
+    server = _Server(server_config(service, settings.limits, public_url=settings.public_url), service, ending)
     applied = service.start()
     with _announced(settings.service.store, url, service):
         _log.info(
@@ -100,7 +103,7 @@ def server_config(service: Service, limits: ConnectionLimits, *, public_url: str
         access_log=False,
         server_header=False,
         timeout_keep_alive=30,
-        timeout_graceful_shutdown=_GRACE_SECONDS,
+        timeout_graceful_shutdown=REQUEST_SECONDS,
         limit_concurrency=limits.most + 1,  # of requests under way: clients may be gone before their answers are ready
         h11_max_incomplete_event_size=_HEADER_BYTES,
         http=limited(limits),
@@ -112,9 +115,10 @@ def server_config(service: Service, limits: ConnectionLimits, *, public_url: str
 class _Server(uvicorn.Server):
     """uvicorn, with our own idea of signals: it would die of the first one again once it has stopped."""
 
-    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+    def __init__(self, config: uvicorn.Config, service: Service, ending: Ending) -> None:
         super().__init__(config)
         self._service = service
+        self._ending = ending
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -133,6 +137,8 @@ class _Server(uvicorn.Server):
         if self.should_exit:
             _end_now(sig, frame)
         self.should_exit = True
+        self._ending.begin()
+        self._service.refuse_new_work()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Streams never end by themselves: they are closed before requests are waited for."""

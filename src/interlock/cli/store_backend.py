@@ -4,6 +4,7 @@ What is written is acted upon by whichever controller runs on the store, now or 
 """
 
 import getpass
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
@@ -145,11 +146,13 @@ class StoreBackend:
 
         where = records.control_key(asked.key.pk, keys.rerun_request_sk(asked.key, asked.id))
         served = self.database.path is not None and find_server(self.database.path) is not None
-        for _ in range(int(_DECISION_SECONDS / 0.1) if served else 0):
+        end = time.monotonic() + _DECISION_SECONDS
+        while served and (left := end - time.monotonic()) > 0:
+            head = self.database.head()
             item = self.store.get(where) or {}
             if item.get("decision") is not None:
                 return str(item["decision"]), str(item.get("decidedBecause", ""))
-            self.database.wait_for_change(self.database.head(), 0.1)
+            self.database.wait_for_change(head, min(left, 0.1))
         return "pending", ""
 
     def report_job(

@@ -113,6 +113,7 @@ class Service:
         # What the controller can work in spite of; a part that knows of such a thing adds its question here.
         self.degradation_checks = HealthChecks()
         self.degradation_checks.add(self.store_watch.degradations)
+        self.refusing = False
         self._stopping = threading.Event()
         self._house: threading.Thread | None = None
         self._running = False
@@ -160,8 +161,13 @@ class Service:
         self.store_watch.start()
         return applied
 
+    def refuse_new_work(self) -> None:
+        """The end is near: whoever asks for something new is to ask the next controller. Safe in a signal handler."""
+        self.refusing = True
+
     def stop(self) -> None:
         """Take no new work, finish what is in hand, close the store. Stopping twice is no error."""
+        self.refuse_new_work()
         self._stopping.set()
         self.store_watch.stop()
         self.feed.stop()
@@ -196,7 +202,9 @@ class Service:
 
     def health_problems(self) -> list[str]:
         """What keeps this controller from doing its work, in words; nothing when it is ready."""
-        if not self._running or self._stopping.is_set():
+        if self.refusing:
+            return ["the controller is stopping"]
+        if not self._running:
             return ["the controller is not running"]
         found = [f"{name} has ended" for name in (*self.runtime.ended(), *self.alerts.ended())]
         found += self.store_watch.problems()
