@@ -15,7 +15,7 @@ import pytest
 
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.discovery import announce, find_server, server_file
-from tests.api.running import GOLD, WAIT, pipeline, serving, until, write_pipeline
+from tests.api.running import GOLD, WAIT, Process, pipeline, problem, serving, until, write_pipeline
 
 V1 = "/api/v1"
 
@@ -158,19 +158,106 @@ def test_the_folder_is_followed(tmp_path: Path) -> None:
         write_pipeline(tmp_path, "gold", pipeline("gold", sla={"deadline": "10:00"}))
         until(lambda: client.get(f"{V1}/pipelines/gold").json()["version"] != before or None, "the change")
         changed = client.get(f"{V1}/pipelines/gold").json()["version"]
-        broken = write_pipeline(tmp_path, "gold", {**GOLD, "jobb": {}})
+        write_pipeline(tmp_path, "gold", {**GOLD, "jobb": {}})
 
-        def invalid() -> Any:
-            params = {"pipeline": "gold", "type": "CONFIG_INVALID"}
-            return client.get(f"{V1}/events", params=params).json()["items"]
+        def events(type_: str, pipeline: str) -> Any:
+            return client.get(f"{V1}/events", params={"pipeline": pipeline, "type": type_}).json()["items"]
 
-        (told,) = until(invalid, "CONFIG_INVALID")
+        (told,) = until(lambda: events("CONFIG_INVALID", "gold"), "CONFIG_INVALID")
         assert "jobb" in told["message"]
         assert client.get(f"{V1}/pipelines/gold").json()["version"] == changed
+        assert f"version {changed}, applied " in told["message"]
+        assert "stays in force" in told["message"]
+        assert changed in interlock(tmp_path, "status").stdout
+        planned = interlock(tmp_path, "plan", "pipelines")
+        assert planned.returncode == 1
+        assert f"gold: version {changed} stays in force" in planned.stderr
+        kept = client.delete(f"{V1}/pipelines/gold")
+        assert problem(kept, 409, "file-remains")["detail"].startswith("gold comes from gold.json, which would bring")
+        write_pipeline(tmp_path, "gold", GOLD)
+        until(lambda: events("CONFIG_RESTORED", "gold"), "CONFIG_RESTORED")
         silver.unlink()
         until(lambda: ids() == ["by-hand", "gold"] or None, "silver's end")
-        broken.unlink()
-        until(lambda: ids() == ["by-hand"] or None, "gold's end")
+        assert events("PIPELINE_REMOVED", "silver")
+
+
+def test_a_lost_folder_disarms_nothing(tmp_path: Path) -> None:
+    """A mount that fails while it runs, and is not there at the next start either; then `apply --prune`."""
+    for name in ("bronze", "silver", "gold"):
+        write_pipeline(tmp_path, name, pipeline(name))
+
+    def ids(server: Process) -> list[str]:
+        return [one["id"] for one in server.client.get(f"{V1}/pipelines").json()["items"]]
+
+    def degraded(server: Process) -> Any:
+        answer = server.client.get("/readyz")
+        assert answer.status_code == 200
+        return answer.json()["degraded"]
+
+    lost = ["the folder of pipelines is lost: what came from it stays in force"]
+    with serving(tmp_path) as server:
+        assert degraded(server) == []
+        (tmp_path / "pipelines").rename(tmp_path / "unmounted")
+        until(lambda: degraded(server) == lost or None, "degraded")
+        assert ids(server) == ["bronze", "gold", "silver"]
+        params = {"type": "CONFIG_FOLDER_LOST"}
+        (told,) = server.client.get(f"{V1}/events", params=params).json()["items"]
+        assert told["severity"] == "error"
+        assert "interlock_config_folder_lost 1.0" in server.client.get("/metrics").text
+        assert "interlock_degraded 1.0" in server.client.get("/metrics").text
+        status = interlock(tmp_path, "status")
+        assert f"degraded: {lost[0]}" in status.stdout
+        assert "it does not exist; bring the files back, or `interlock apply PATH --prune`" in status.stdout
+        assert json.loads(interlock(tmp_path, "status", "--json").stdout)["degraded"] == lost
+        assert "pipeline folder" in interlock(tmp_path, "doctor").stdout
+        assert server.stop() == 0
+    (tmp_path / "pipelines").mkdir()
+    with serving(tmp_path, "--pipelines", str(tmp_path / "pipelines")) as server:
+        assert ids(server) == ["bronze", "gold", "silver"]
+        assert degraded(server) == lost
+        assert len(server.client.get(f"{V1}/events", params=params).json()["items"]) == 1
+        refused = interlock(tmp_path, "apply", "pipelines", "--prune")
+        assert refused.returncode == 1
+        assert "--allow-empty" in refused.stderr
+        assert interlock(tmp_path, "apply", "pipelines", "--prune", "--allow-empty").returncode == 0
+        until(lambda: not degraded(server) or None, "the end of the loss")
+        assert ids(server) == []
+
+
+def test_a_folder_that_was_followed_may_be_missing_at_the_start(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    misspelled = interlock(tmp_path, "serve", "--port", "0", "--pipelines", str(elsewhere))
+    assert misspelled.returncode == 2
+    assert "does not exist" in misspelled.stderr
+    write_pipeline(tmp_path, "gold", GOLD)
+    (tmp_path / "pipelines").rename(elsewhere)
+    with serving(tmp_path, "--pipelines", str(elsewhere)) as server:
+        assert server.stop() == 0
+    elsewhere.rename(tmp_path / "unmounted")
+    with serving(tmp_path, "--pipelines", str(elsewhere)) as server:
+        assert [one["id"] for one in server.client.get(f"{V1}/pipelines").json()["items"]] == ["gold"]
+        assert len(server.client.get("/readyz").json()["degraded"]) == 1
+
+
+def test_a_removed_pipeline_is_shown_while_it_runs(tmp_path: Path) -> None:
+    write_pipeline(tmp_path, "slow", command("slow", "sleep", "60"))
+    write_pipeline(tmp_path, "other", GOLD)
+    with serving(tmp_path) as server:
+        ready(server.client, "slow", "2026-03-02")
+        until(lambda: runs_of(server, "slow")[0]["word"] == "running" or None, "the run")
+        (tmp_path / "pipelines" / "slow.json").unlink()
+        until(lambda: "slow" not in interlock(tmp_path, "plan", "pipelines").stdout or None, "its end")
+        shown = until(lambda: server.client.get(f"{V1}/controller").json()["removed"], "the removed one")
+        assert [(one["pipeline"], one["runs"][0]["date"]) for one in shown] == [("slow", "2026-03-02")]
+        (row,) = [
+            one for one in json.loads(interlock(tmp_path, "status", "--json").stdout)["pipelines"] if one["removed"]
+        ]
+        assert (row["pipeline"], row["run"]) == ("slow", "running")
+        assert "removed: opens nothing new" in interlock(tmp_path, "status").stdout
+
+
+def runs_of(server: Process, name: str) -> Any:
+    return server.client.get(f"{V1}/pipelines/{name}/runs").json()["items"]
 
 
 def test_a_broken_file_does_not_keep_the_others_from_running(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from interlock import __version__
-from interlock.control import records
+from interlock.control import config_files, records
 from interlock.embedded.service import Service
 from interlock.model.errors import InterlockError
 from interlock.model.events import CATALOGUE, Event, EventType
@@ -102,6 +102,7 @@ class _State(Collector):
         yield build
         pipelines = service.engine.store.pipelines()
         yield GaugeMetricFamily("interlock_pipelines", "Pipelines that are applied.", value=len(pipelines))
+        yield from self._configs()
         counts = dict.fromkeys(_ACTIVE, 0)
         for pipeline in pipelines:
             for key in records.active_runs(service.engine.store, pipeline):
@@ -117,6 +118,15 @@ class _State(Collector):
             lag.add_metric([consumer.name], consumer.lag())
         yield lag
         yield from self._tables()
+
+    def _configs(self) -> Iterator[Metric]:
+        store = self._service.engine.store
+        lost = sum(bool(one.lost) for one in config_files.folders(store))
+        yield GaugeMetricFamily("interlock_config_folder_lost", "1 while the folder of pipelines is lost.", value=lost)
+        invalid = len(config_files.invalid_files(store))
+        yield GaugeMetricFamily("interlock_config_files_invalid", "Config files that cannot be used.", value=invalid)
+        degraded = len(self._service.degradations())
+        yield GaugeMetricFamily("interlock_degraded", "What the controller works in spite of.", value=degraded)
 
     def _tables(self) -> Iterator[Metric]:
         database = self._service.database

@@ -18,7 +18,7 @@ from interlock.config.aliases import normalise, with_default_rules
 from interlock.config.problems import Problem
 from interlock.config.stored import config_version, read_stored
 from interlock.config.warnings import Abilities, find_missing, find_warnings
-from interlock.control import catalog, views
+from interlock.control import catalog, config_files, views
 from interlock.control.explain import explain
 from interlock.control.views import HIDDEN, PipelineDetail, PipelinePage, ReadinessView
 from interlock.decide.why import Explanation
@@ -157,15 +157,19 @@ def _path(path: tuple[str | int, ...]) -> str:
     opt=needs(Scope.ADMIN),
     sync_to_thread=True,
     status_code=204,
-    responses=documented(404, 422),
+    responses=documented(404, 409, 422),
     operation_id="deletePipeline",
     summary="Delete a pipeline",
     tags=["pipelines"],
 )
 def delete_pipeline(pipeline: PipelineArg, service: ServiceArg, caller: CallerArg) -> None:
-    """It opens nothing new; what is under way ends. Its runs and events stay."""
+    """It opens nothing new; what is under way ends. Its runs and events stay. Refused while its file is there."""
     views.known(service.engine.store, pipeline)
-    if not catalog.delete_config(service.control, pipeline):
+    file = config_files.file_of(service.engine.store, pipeline)
+    if file is not None and service.files is not None and FilePath(file).exists():
+        message = f"{pipeline} comes from {FilePath(file).name}, which would bring it back: remove the file instead"
+        raise RequestError(HTTPStatus.CONFLICT, "file-remains", message)
+    if not catalog.delete_config(service.control, pipeline, reason="deleted over the API", by=caller.name):
         raise not_found(f"there is no pipeline {pipeline!r} any more")
     _log.info("pipeline deleted", pipeline=pipeline, by=caller.name)
 

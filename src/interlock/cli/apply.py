@@ -1,6 +1,7 @@
 """`interlock apply`: write configs and calendars to the store, through the running server where there is one."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -32,6 +33,9 @@ def apply(
     path: ConfigPath,
     *,
     prune: Annotated[bool, typer.Option("--prune", help="Remove stored pipelines that are not in PATH.")] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="With --prune: PATH holds no pipeline, and all are to go.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change; write nothing.")] = False,
     store: StoreOption = None,
     url: UrlOption = None,
@@ -46,7 +50,13 @@ def apply(
     if prune and not path.is_dir():
         message = "with --prune, PATH must be the folder of all pipelines: one file says nothing about the others"
         raise typer.BadParameter(message, param_hint="--prune")
-    loaded = load_or_exit(path)
+    empty = _nothing(path) if prune else None
+    if empty is not None and not allow_empty:
+        raise InterlockError(
+            f"{path} holds no pipeline, and --prune would remove all: is it the right folder, and is all of it there?"
+            " Add --allow-empty if that is meant; nothing was done"
+        )
+    loaded = empty or load_or_exit(path)
     target = through_server(find_target(store, url))
     planned = compare_with(loaded, read_known(target, loaded))
     removals = planned.kinds("removed") if prune else []
@@ -57,6 +67,14 @@ def apply(
         print_json(_document(target, loaded, planned, removals, dry_run=dry_run))
     else:
         _print(target, planned, removals, dry_run=dry_run)
+
+
+def _nothing(path: Path) -> "LoadResult | None":
+    """What an empty folder says; None when it is not empty."""
+    from interlock.config.folders import find_place
+    from interlock.config.loader import LoadResult
+
+    return None if find_place(path).files else LoadResult((), {}, (), 0)
 
 
 # ------------------------------------------------------------------------------------------------------- writing
@@ -71,7 +89,7 @@ def _write_to_store(target: Target, loaded: "LoadResult", planned: Planned, remo
         for one in loaded.configs:
             catalog.apply_config(control, one.config, one.document)
         for name in removals:
-            catalog.delete_config(control, name)
+            catalog.delete_config(control, name, reason="apply --prune: not in these files")
 
 
 def _store_calendars(control: "Control", loaded: "LoadResult", planned: Planned) -> None:

@@ -14,6 +14,7 @@ from interlock.cli.store_access import Target, find_target, through_server
 
 if TYPE_CHECKING:
     from interlock.client.answers import (
+        Controller,
         DeadLetter,
         Event,
         JobRecord,
@@ -100,6 +101,10 @@ class Backend(Protocol):
         limit: int | None = 100,
     ) -> "Iterator[Event]":
         """The latest events, oldest first; with `follow` those to come."""
+        ...
+
+    def controller(self) -> "Controller":
+        """How the controller stands."""
         ...
 
     def run_watchdog(self) -> "WatchdogPass":

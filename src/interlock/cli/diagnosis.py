@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import httpx
 
     from interlock.cli.store_backend import StoreBackend
+    from interlock.client.answers import Controller
 
 _LITTLE_SPACE: Final = 512 * 1024 * 1024
 _LAG_LIMIT: Final = 1000
@@ -126,6 +127,7 @@ def _contents(backend: "StoreBackend") -> Iterator[Check]:
     yield _lag(backend)
     yield _dead_letters(len(backend.dead_letters(limit=1000)))
     yield _invalid([one.id for one in backend.pipelines() if not one.valid])
+    yield from _folders(backend.controller())
     yield _future(backend)
     yield from _watched(backend)
 
@@ -152,6 +154,22 @@ def _invalid(names: list[str]) -> Check:
         return Check(name="stored configs", ok=True, detail="all valid")
     detail = f"invalid and not run: {', '.join(names)}"
     return Check(name="stored configs", ok=False, detail=detail, advice="apply mended configs: `interlock apply PATH`")
+
+
+def _folders(controller: "Controller") -> Iterator[Check]:
+    """Are the pipelines' files where they were, and can they be read?"""
+    for one in controller.folders:
+        if one.lost:
+            detail = f"{one.folder} is lost since {moment(one.lost_since)}: {one.lost}"
+            advice = "bring the files back, or `interlock apply PATH --prune` if they are meant to be gone"
+            yield Check(name="pipeline folder", ok=False, detail=detail, advice=advice)
+        else:
+            detail = f"{one.folder}, {counted(one.pipelines, 'pipeline')} in force"
+            yield Check(name="pipeline folder", ok=True, detail=detail)
+    for file in controller.invalid_files:
+        name = file.file.rpartition("/")[2]
+        detail = f"{name} {file.verdict}: {file.errors[0] if file.errors else ''}"
+        yield Check(name="config file", ok=False, detail=detail, advice="mend it; `interlock validate` says all of it")
 
 
 def _future(backend: "StoreBackend") -> Check:
@@ -241,12 +259,15 @@ def _skew(response: "httpx.Response") -> Check:
 
 def _access(url: str) -> Iterator[Check]:
     """What can be seen of the store through the server: needs a token that may read."""
-    from interlock.client import Client, UnauthorizedError
+    from interlock.client import Client, NotFoundError, UnauthorizedError
 
     try:
         with Client(url) as client:
             yield _invalid([one.id for one in client.pipelines() if not one.valid])
             yield _dead_letters(len(client.dead_letters(limit=1000)))
+            yield from _folders(client.controller())
+    except NotFoundError:
+        return  # an older server, which does not say how it stands
     except UnauthorizedError as error:
         yield Check(name="access", ok=False, detail=str(error), advice="set INTERLOCK_TOKEN")
     except InterlockError as error:

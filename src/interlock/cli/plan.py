@@ -1,6 +1,6 @@
 """`interlock plan`: what applying configs would change, and when each pipeline starts next and must be done."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -68,7 +68,7 @@ def plan(path: ConfigPath, *, store: StoreOption = None, url: UrlOption = None, 
     from interlock.decide.plan import next_runs
     from interlock.embedded.clock import SystemClock
 
-    loaded = load_or_exit(path)
+    loaded = load_or_exit(path, lambda found: _in_force(find_target(store, url), found))
     target = find_target(store, url)
     planned = compare_with(loaded, read_known(target, loaded))
     now = SystemClock().now()
@@ -86,8 +86,11 @@ def plan(path: ConfigPath, *, store: StoreOption = None, url: UrlOption = None, 
     console.print(_summary(planned))
 
 
-def load_or_exit(path: Path) -> "LoadResult":
-    """Read and check the configs; the errors, if any, are all printed and end the command before it does anything."""
+def load_or_exit(path: Path, more: Callable[["LoadResult"], list[str]] | None = None) -> "LoadResult":
+    """Read and check the configs; the errors, if any, are all printed and end the command before it does anything.
+
+    `more` says what else there is to say of a result with errors.
+    """
     from interlock.config.loader import load_paths
     from interlock.config.problems import Severity
 
@@ -96,9 +99,24 @@ def load_or_exit(path: Path) -> "LoadResult":
     for problem in loaded.problems:
         errors.print(str(problem), style="red" if problem.severity is Severity.ERROR else "yellow")
     if loaded.errors:
+        for line in more(loaded) if more is not None else ():
+            errors.print(line, style="yellow")
         errors.print(f"{counted(len(loaded.errors), 'error')}: nothing was done", style="bold red")
         raise typer.Exit(1)
     return loaded
+
+
+def _in_force(target: Target, loaded: "LoadResult") -> list[str]:
+    """Of each pipeline whose file has errors: what is in force instead."""
+    if not loaded.invalid or not exists(target):
+        return []
+    versions = read_known(target, loaded).versions
+    return [
+        f"{name}: version {versions[name]} stays in force"
+        if name in versions
+        else f"{name}: no version is in force, nothing of it is run"
+        for name in loaded.invalid
+    ]
 
 
 # ------------------------------------------------------------------------------------------------- what is there

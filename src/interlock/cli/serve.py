@@ -65,7 +65,7 @@ def serve(
         project = replace(project, allow_private_addresses=allow_private_addresses)
     service = ServiceSettings(
         store=_store(project, store),
-        pipelines=_pipelines(project, pipelines),
+        pipelines=_pipelines(project, pipelines, _store(project, store)),
         watchdog_every=project.watchdog_interval,
         allow_private_addresses=project.allow_private_addresses,
         working_folder=project.folder,
@@ -90,11 +90,23 @@ def _store(project: "Project", given: str | None) -> Path:
     return store_path(project.store or DEFAULT_STORE, project.folder)
 
 
-def _pipelines(project: "Project", given: Path | None) -> Path | None:
-    if given is not None:
-        if not given.exists():
-            raise typer.BadParameter(f"{given} does not exist", param_hint="--pipelines")
-        return given.absolute()
-    named = project.pipelines or project.folder / "pipelines"
-    # A folder that the file names is followed even if it is not there yet; the default one only if it is.
-    return named if project.pipelines is not None or named.is_dir() else None
+def _pipelines(project: "Project", given: Path | None, store: Path) -> Path:
+    """A folder that is not there is followed all the same: it may be a mount that failed, or be made later."""
+    if given is None:
+        return project.pipelines or project.folder / "pipelines"
+    if not given.exists() and not _was_followed(store, given):
+        raise typer.BadParameter(f"{given} does not exist", param_hint="--pipelines")
+    return given.absolute()
+
+
+def _was_followed(store: Path, folder: Path) -> bool:
+    """Did pipelines of this store come from the folder before? Then it is lost, and not misspelled."""
+    from interlock.cli.store_backend import opened
+    from interlock.control.config_files import folder_key
+    from interlock.model.errors import InterlockError
+
+    try:
+        with opened(store, writing=False) as backend:
+            return backend.store.get(folder_key(str(folder.resolve()))) is not None
+    except InterlockError:
+        return False

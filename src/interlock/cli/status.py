@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from interlock.client.answers import Pipeline, PipelineDetail, Run, Sla
+    from interlock.client.answers import Controller, InvalidFile, Pipeline, PipelineDetail, Run, Sla
     from interlock.decide.plan import NextRun
     from interlock.model.config import Calendar
 
@@ -42,6 +42,8 @@ class StatusRow(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     sla_at: datetime | None = None
     message: str = ""
     valid: bool = True
+    removed: bool = False
+    file_errors: list[str] = []
 
 
 def status(
@@ -68,11 +70,13 @@ def status(
             return
         rows = table.rows(now())
         if json:
-            print_json({"served": there.served, "pipelines": rows})
+            print_json({"served": there.served, "degraded": table.controller.degraded, "pipelines": rows})
             return
         console = plain_console()
         for line in _lines(rows, now()):
             console.print(line)
+        for notice in _notices(table.controller, pipeline):
+            console.print(notice, style="red")
         if pipeline is not None:
             _closely(console, there.backend, pipeline)
         if not there.served:
@@ -87,22 +91,30 @@ class _Table:
         self._only = only
         self._calendars = calendars or {}
         self._details: dict[tuple[str, str], PipelineDetail] = {}
+        self.controller: Controller = _no_news()
 
     def rows(self, at: datetime) -> list[StatusRow]:
-        """The table as it is now."""
+        """The table as it is now: the pipelines there are, those that are gone and still run, files that are none."""
+        self.controller = _how_it_stands(self._backend)
         if self._only is not None:
             return list(self._of(self._backend.pipeline(self._only), at))
-        return [row for one in self._backend.pipelines() for row in self._of(one, at)]
+        stored = self._backend.pipelines()
+        rows = [row for one in stored for row in self._of(one, at)]
+        rows += [_gone(run) for one in self.controller.removed for run in one.runs]
+        known = {one.id for one in stored}
+        return rows + [_unread(one) for one in self.controller.invalid_files if one.pipeline not in known]
 
     def _of(self, pipeline: "Pipeline", at: datetime) -> Iterator[StatusRow]:
         if not pipeline.valid:
             told = "; ".join(pipeline.errors)
             yield StatusRow(pipeline=pipeline.id, schedule="-", valid=False, message=f"invalid config: {told}")
             return
+        wrong = [error for one in self.controller.invalid_files if one.pipeline == pipeline.id for error in one.errors]
         upcoming = {one.schedule: one for one in self._upcoming(pipeline, at)}
         for schedule in pipeline.schedules:
             run, sla = self._latest(pipeline, schedule)
-            yield _row(pipeline.id, schedule, run, sla, upcoming.get(schedule))
+            row = _row(pipeline.id, schedule, run, sla, upcoming.get(schedule))
+            yield msgspec.structs.replace(row, file_errors=wrong)
 
     def _latest(self, pipeline: "Pipeline", schedule: str) -> "tuple[Run | None, Sla | None]":
         """Of the schedule that ran last both are at hand; of the others they are asked for."""
@@ -141,6 +153,53 @@ def _row(pipeline: str, schedule: str, run: "Run | None", sla: "Sla | None", nex
         sla_at=at,
         message=run.message,
     )
+
+
+def _gone(run: "Run") -> StatusRow:
+    """A removed pipeline has nothing to come but the end of what is under way."""
+    row = _row(run.pipeline, run.schedule, run, None, None)
+    return msgspec.structs.replace(row, removed=True, opens="removed: opens nothing new")
+
+
+def _unread(file: "InvalidFile") -> StatusRow:
+    """A file whose pipeline never was in force."""
+    return StatusRow(
+        pipeline=file.pipeline,
+        schedule="-",
+        valid=False,
+        message=f"invalid file: {'; '.join(file.errors)}",
+        file_errors=file.errors,
+    )
+
+
+def _no_news() -> "Controller":
+    from interlock.client.answers import Controller
+
+    return Controller()
+
+
+def _how_it_stands(backend: Backend) -> "Controller":
+    """What the controller says of itself; an older server says nothing."""
+    from interlock.client import NotFoundError
+
+    try:
+        return backend.controller()
+    except NotFoundError:
+        return _no_news()
+
+
+def _notices(controller: "Controller", only: str | None) -> list[str]:
+    """What a person has to see beside the table."""
+    found = [f"degraded: {one}" for one in controller.degraded]
+    for one in controller.folders:
+        if one.lost:
+            advice = "bring the files back, or `interlock apply PATH --prune` if they are meant to be gone"
+            found.append(f"{one.folder} is lost since {moment(one.lost_since)}: {one.lost}; {advice}")
+    for file in controller.invalid_files:
+        if only in (None, file.pipeline):
+            name = file.file.rpartition("/")[2]
+            found.append(f"{file.pipeline}: {name} {file.verdict}: {one_line('; '.join(file.errors))}")
+    return found
 
 
 def _sla(sla: "Sla | None") -> "tuple[str | None, datetime | None]":
@@ -228,7 +287,9 @@ def _watch(table: _Table) -> None:
         with Live(console=console, auto_refresh=False) as live:
             while True:
                 at = now()
-                live.update(Group(*_lines(table.rows(at), at), f"{moment(at)}  Ctrl-C ends"), refresh=True)
+                lines = _lines(table.rows(at), at)
+                notices = _notices(table.controller, None)
+                live.update(Group(*lines, *notices, f"{moment(at)}  Ctrl-C ends"), refresh=True)
                 pause(_REFRESH_SECONDS)
     except KeyboardInterrupt:
         # How watching is ended.

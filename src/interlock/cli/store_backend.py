@@ -16,7 +16,8 @@ from uuid import uuid4
 import msgspec
 
 from interlock.client import answers
-from interlock.control import catalog, event_views, records, reruns, run_views, views, writing
+from interlock.control import catalog, controller_view, event_views, records, reruns, run_views, views, writing
+from interlock.control.config_files import degradations
 from interlock.control.context import Control
 from interlock.control.event_views import Wanted
 from interlock.embedded.clock import SystemClock
@@ -229,6 +230,10 @@ class StoreBackend:
             cursor = page.next
             if cursor is None:
                 return
+
+    def controller(self) -> answers.Controller:
+        """How the controller stands, as far as its store says."""
+        return _answer(controller_view.controller(self.store, degradations(self.store)), answers.Controller)
 
     def run_watchdog(self) -> answers.WatchdogPass:
         """One pass of the watchdog, now."""

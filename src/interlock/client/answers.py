@@ -266,6 +266,42 @@ class PipelineDetail(Pipeline, frozen=True, kw_only=True):
     first_applied_at: datetime | None = None
 
 
+class ConfigFolder(_Answer, frozen=True, kw_only=True):
+    """A folder of pipelines that the controller follows. `lost`: why nothing that it lacks is removed."""
+
+    folder: str
+    pipelines: int = 0
+    lost: str = ""
+    lost_since: datetime | None = None
+
+
+class InvalidFile(_Answer, frozen=True, kw_only=True):
+    """A config file that cannot be used. `in_force`: the version that goes on; "" when nothing of it is run."""
+
+    pipeline: str
+    file: str
+    errors: list[str] = []
+    since: datetime | None = None
+    in_force: str = ""
+    verdict: str = ""
+
+
+class RemovedPipeline(_Answer, frozen=True, kw_only=True):
+    """A pipeline that was removed, with its runs that are still under way."""
+
+    pipeline: str
+    runs: list[Run] = []
+
+
+class Controller(_Answer, frozen=True, kw_only=True):
+    """How the controller stands. `degraded`: what it works in spite of, in words."""
+
+    folders: list[ConfigFolder] = []
+    invalid_files: list[InvalidFile] = []
+    removed: list[RemovedPipeline] = []
+    degraded: list[str] = []
+
+
 class DeadLetter(_Answer, frozen=True, kw_only=True):
     """A record that was given up on, whole. `source` is who failed on it."""
 

@@ -141,6 +141,10 @@ class Core:
         """SLA compliance, durations and counts per day, as the server has them."""
         return self.exchange.call(requests.stats(pipeline, days), dict[str, Any])
 
+    def controller(self) -> Flow[answers.Controller]:
+        """How the controller stands: folders, invalid files, removed pipelines that still run, what is degraded."""
+        return self.exchange.call(requests.get_controller(), answers.Controller)
+
     def run_watchdog(self) -> Flow[answers.WatchdogPass]:
         """One pass of the watchdog, now."""
         return self.exchange.call(requests.post_watchdog(), answers.WatchdogPass)

@@ -15,6 +15,7 @@ from interlock.client.values import encoded
 API: Final = "/api/v1"
 PIPELINES: Final = f"{API}/pipelines"
 CALENDARS: Final = f"{API}/calendars"
+CONTROLLER: Final = f"{API}/controller"
 EVENTS: Final = f"{API}/events"
 STREAM: Final = f"{API}/events/stream"
 
@@ -109,6 +110,11 @@ def list_runs(pipeline: str, schedule: str | None) -> Send:
 def get_run(pipeline: str, schedule: str, date: str) -> Send:
     """One run."""
     return Send(method="GET", path=f"{_pipeline(pipeline)}/runs/{_part(schedule)}/{_part(date)}")
+
+
+def get_controller() -> Send:
+    """How the controller stands."""
+    return Send(method="GET", path=CONTROLLER)
 
 
 def post_rerun(pipeline: str, date: str, schedule: str | None, reason: str, *, force: bool) -> Send:

@@ -91,6 +91,7 @@ class Client:
     rerun = _method(Core.rerun)
     report_job = _method(Core.report_job)
     stats = _method(Core.stats)
+    controller = _method(Core.controller)
     run_watchdog = _method(Core.run_watchdog)
     dead_letters = _method(Core.dead_letters)
     redrive = _method(Core.redrive)

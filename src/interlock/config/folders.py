@@ -15,12 +15,16 @@ ARCHETYPES: Final = "archetypes"
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Pipeline files, and the folders that serve them. `whole`: all pipelines there are, as far as anybody says."""
+    """Pipeline files, and the folders that serve them. `whole`: all pipelines there are, as far as anybody says.
+
+    `folder` is where the files lie; None for a single file.
+    """
 
     files: tuple[FilePath, ...]
     calendars: FilePath | None
     archetypes: FilePath | None
     whole: bool
+    folder: FilePath | None = None
 
 
 def find_place(path: FilePath) -> Place:
@@ -30,7 +34,7 @@ def find_place(path: FilePath) -> Place:
     folder = path / PIPELINES if (path / PIPELINES).is_dir() else path
     # In a folder that is for pipelines, teams have folders of their own; elsewhere those may hold anything.
     files = tuple(config_files(folder, deep=folder.resolve().name == PIPELINES))
-    return Place(files, _beside(folder, CALENDARS), _beside(folder, ARCHETYPES), whole=True)
+    return Place(files, _beside(folder, CALENDARS), _beside(folder, ARCHETYPES), whole=True, folder=folder)
 
 
 def config_files(folder: FilePath, *, deep: bool = False) -> Iterator[FilePath]:

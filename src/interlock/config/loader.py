@@ -45,12 +45,13 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 class LoadResult(msgspec.Struct, frozen=True):
-    """What was found: `pipelines` counts the files of pipelines, valid or not."""
+    """What was found: `pipelines` counts the files of pipelines, valid or not; `invalid` names those that are not."""
 
     configs: tuple[Loaded, ...]
     calendars: Mapping[str, Calendar]
     problems: tuple[Problem, ...]
     pipelines: int
+    invalid: tuple[str, ...] = ()
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -258,7 +259,9 @@ class _Load:
             if one.config is not None
         )
         problems = sorted(self._problems, key=lambda problem: (problem.file, problem.line or 0))
-        return LoadResult(configs, self.calendars, tuple(problems), len(self._seen))
+        broken = [one.merged for one in self._candidates if one.config is None]
+        invalid = {_id_of(one.document) or FilePath(one.file).stem for one in broken} | self._unread
+        return LoadResult(configs, self.calendars, tuple(problems), len(self._seen), tuple(sorted(invalid)))
 
 
 def _archetype_of(

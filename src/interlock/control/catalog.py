@@ -12,11 +12,11 @@ import msgspec
 
 from interlock.config.stored import config_version, read_stored
 from interlock.control.context import Control
-from interlock.control.records import control_key, event, plain, publish_once
+from interlock.control.records import control_key, event, plain, put_event, settle_commit
 from interlock.model import keys
 from interlock.model.config import Calendar, PipelineConfig, Schedule
 from interlock.model.errors import StoreError
-from interlock.model.events import EventType
+from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import Run
 from interlock.model.times import format_instant, parse_instant
@@ -32,6 +32,7 @@ class Stored(msgspec.Struct, frozen=True):
     errors: tuple[str, ...]
     document: dict[str, Any]
     first_applied_at: datetime | None
+    applied_at: datetime | None = None
 
 
 def stored(store: Store, pipeline: str) -> Stored | None:
@@ -49,7 +50,8 @@ def stored_as(store: Store, pipeline: str, item: Item) -> Stored:
     if config is not None and config.id != pipeline:
         errors = (f"pipeline.id is {config.id!r}, but it is stored as {pipeline!r}",)
         config = None
-    return Stored(pipeline, version, config, errors, document, parse_instant(item.get("firstAppliedAt")))
+    first, latest = parse_instant(item.get("firstAppliedAt")), parse_instant(item.get("appliedAt"))
+    return Stored(pipeline, version, config, errors, document, first, latest)
 
 
 @lru_cache(maxsize=20_000)
@@ -223,6 +225,13 @@ def _calendar_names(store: Store) -> frozenset[str]:
     return frozenset(record.key.sk for record in store.query(Table.CONTROL, keys.CALENDARS))
 
 
+def calendars_in_use(store: Store) -> set[str]:
+    """The calendars that stored pipelines name."""
+    configs = (found.config for name in store.pipelines() if (found := stored(store, name)) is not None)
+    schedules = [one for config in configs if config is not None for one in config.all_schedules]
+    return {name for schedule in schedules for name in named_calendars(schedule)}
+
+
 def calendars(store: Store) -> dict[str, Calendar]:
     """Every named calendar."""
     found = store.query(Table.CONTROL, keys.CALENDARS)
@@ -275,17 +284,7 @@ def config_changed(control: Control, pipeline: str) -> None:
         _retire(control, pipeline)
         return
     now = control.now()
-    if found.config is None:
-        slot = RunKey(pipeline, "", "")
-        changed = event(
-            EventType.CONFIG_INVALID,
-            slot,
-            now,
-            f"the config of {pipeline} is invalid and is not run: {'; '.join(found.errors)}",
-            errors=list(found.errors),
-            configVersion=found.version,
-        )
-        publish_once(control, changed, f"CONFIG_INVALID-{found.version}")
+    _report_state(control, pipeline)
     key = control_key(keys.pipeline_pk(pipeline), keys.CONFIG)
     if found.first_applied_at is None:
         control.store.commit([Update(key, set={"firstAppliedAt": format_instant(now)}, when=Present())])
@@ -293,9 +292,59 @@ def config_changed(control: Control, pipeline: str) -> None:
         control.store.commit([version_of(found.config, found.document), *link_writes(found.config)])
 
 
-def delete_config(control: Control, pipeline: str) -> bool:
-    """Forget a pipeline: it opens nothing new, what is under way ends."""
-    return control.store.commit([Delete(control_key(keys.pipeline_pk(pipeline), keys.CONFIG), Present())]) is None
+def _report_state(control: Control, pipeline: str) -> None:
+    """Publish that a stored config is invalid, or that it no longer is: each once, with the record that says so."""
+    where = control_key(keys.pipeline_pk(pipeline), keys.INVALID)
+
+    def decide() -> tuple[None, list[Write]]:
+        found, reported = stored(control.store, pipeline), control.store.get(where)
+        if found is None or (found.config is not None and reported is None):
+            return None, []
+        if found.config is not None:
+            return None, [Delete(where, Present()), put_event(_restored(found, control.now()))]
+        if reported is not None and reported.get("version") == found.version:
+            return None, []
+        when = Missing() if reported is None else Matches({"version": reported.get("version")})
+        return None, [Put(where, {"version": found.version}, when), put_event(_invalid(found, control.now()))]
+
+    settle_commit(control, decide)
+
+
+def _invalid(found: Stored, now: datetime) -> Event:
+    return event(
+        EventType.CONFIG_INVALID,
+        RunKey(found.pipeline, "", ""),
+        now,
+        f"the config of {found.pipeline} in the store is invalid and is not run; attempts under way keep the version"
+        f" they were opened with: {'; '.join(found.errors)}",
+        errors=list(found.errors),
+        configVersion=found.version,
+    )
+
+
+def _restored(found: Stored, now: datetime) -> Event:
+    message = f"the config of {found.pipeline} is valid again: version {found.version} is in force"
+    return event(EventType.CONFIG_RESTORED, RunKey(found.pipeline, "", ""), now, message, configVersion=found.version)
+
+
+def delete_config(control: Control, pipeline: str, *, reason: str = "", by: str = "") -> bool:
+    """Forget a pipeline: it opens nothing new, what is under way ends. False when there is none."""
+    key = control_key(keys.pipeline_pk(pipeline), keys.CONFIG)
+
+    def decide() -> tuple[bool, list[Write]]:
+        if control.store.get(key) is None:
+            return False, []
+        removed = event(
+            EventType.PIPELINE_REMOVED,
+            RunKey(pipeline, "", ""),
+            control.now(),
+            f"{pipeline} was removed{f': {reason}' if reason else ''}; what is under way ends",
+            reason=reason or None,
+            removedBy=by or None,
+        )
+        return True, [Delete(key, Present()), put_event(removed)]
+
+    return settle_commit(control, decide)
 
 
 def _retire(control: Control, pipeline: str) -> None:

@@ -1,14 +1,16 @@
 """Keeps the store in step with a folder of pipelines: what is in the files is what runs.
 
 The files are looked at once a second. A change is applied when the files have stood still for one look more, so that a
-file that is just being written is not taken for a broken one. Valid configs are stored; a broken one is reported
-(CONFIG_INVALID, once per content) and the version that was stored before goes on. A pipeline goes when its file goes,
-and only if it came from this folder: what was applied from elsewhere is not this folder's to remove.
+file that is just being written is not taken for a broken one. Valid configs are stored; a broken one is reported, and
+the version that was stored before goes on. A pipeline goes when its file has been gone for a while, and only if it came
+from this folder: what was applied from elsewhere is not this folder's to remove. When it is rather the folder that is
+gone, nothing goes (`decide.config_folder`).
 """
 
+import os
 import threading
-from collections.abc import Iterable, Mapping
-from hashlib import sha256
+from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -16,33 +18,25 @@ import msgspec
 import structlog
 
 from interlock.config.documents import Document
-from interlock.config.folders import config_files, find_place, read_file
+from interlock.config.folders import Place, config_files, find_place, read_file
 from interlock.config.loader import LoadResult, load_paths
 from interlock.config.problems import Problem
 from interlock.control import catalog, records
+from interlock.control import config_files as remembered
+from interlock.control.config_files import ConfigFolder, InvalidFile
 from interlock.control.context import Control
+from interlock.decide.config_folder import Folder, Verdict, judge, settled
 from interlock.embedded.targets import abilities
 from interlock.model import keys
 from interlock.model.errors import InterlockError, InvalidValueError
-from interlock.model.events import EventType
-from interlock.model.keys import RunKey, check_id
-from interlock.ports.store import Delete, Put
+from interlock.model.keys import check_id
+from interlock.ports.store import Delete
 
 EVERY_SECONDS: Final = 1.0
-_FOLDER: Final = "FOLDER#"
-# The partition of events about files that name no pipeline.
-_NOBODY: Final = "_files"
 
 _log = structlog.get_logger(__name__)
 
 Fingerprint = frozenset[tuple[str, int, int, int]]
-
-
-class Origin(msgspec.Struct, frozen=True):
-    """What came from a folder: the file of each pipeline, and the names of calendars."""
-
-    pipelines: dict[str, str] = {}
-    calendars: list[str] = []
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -53,17 +47,28 @@ class Applied(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
 
+class _Look(msgspec.Struct, frozen=True):
+    """What there is to read, and where; `problem`: why the folder itself cannot be read."""
+
+    print: Fingerprint = frozenset()
+    folder: str = ""
+    pipelines: int = 0
+    helpers: frozenset[str] = frozenset()
+    problem: str = ""
+
+
 class FolderWatch:
     """Follows one folder (or file, or project). Drive it with `apply` and `look`, or by `start` and `stop`."""
 
     def __init__(self, control: Control, folder: Path) -> None:
         self._control = control
         self._folder = folder
-        self._where = records.control_key(
-            keys.CONTROLLER, f"{_FOLDER}{sha256(str(folder.resolve()).encode()).hexdigest()}"
-        )
-        self._applied: Fingerprint | None = None
+        self._where = remembered.folder_key(str(folder.resolve()))
+        self._known = ConfigFolder()
+        self._applied: _Look | None = None
         self._seen: Fingerprint | None = None
+        self._absent: dict[str, datetime] = {}
+        self._helpers_absent: dict[str, datetime] = {}
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -71,7 +76,7 @@ class FolderWatch:
 
     def start(self) -> Applied:
         """Apply what is there, then follow it on a thread."""
-        applied = self.apply()
+        applied = self.apply(starting=True)
         self._thread = threading.Thread(target=self._run, name="interlock-files", daemon=True)
         self._thread.start()
         return applied
@@ -82,6 +87,16 @@ class FolderWatch:
         if self._thread is not None:
             self._thread.join()
 
+    @property
+    def lost(self) -> bool:
+        """Is the folder lost?"""
+        return bool(self._known.lost)
+
+    def degradations(self) -> list[str]:
+        """That the folder is lost, if it is: the controller goes on with what was in force."""
+        # Anybody may read this: it names no path.
+        return [remembered.LOST] if self.lost else []
+
     def _run(self) -> None:
         while not self._stopping.wait(EVERY_SECONDS):
             try:
@@ -90,77 +105,135 @@ class FolderWatch:
                 _log.error("the pipeline files could not be followed; trying again", error=str(error))
 
     def look(self) -> Applied | None:
-        """Apply a change of the files once they stand still; None when there is nothing to apply."""
-        now = self._fingerprint()
-        still, self._seen = now == self._seen, now
-        if now == self._applied or not still:
+        """Apply a change of the files once they stand still; None when nothing follows."""
+        found = self._look()
+        still, self._seen = found.print == self._seen, found.print
+        if not still or self._awaits_helpers(found):
             return None
-        return self.apply()
+        if found != self._applied:
+            return self.apply()
+        if not settled(self._absent, self._control.now()):
+            return None
+        present = {name: file for name, file in self._known.pipelines.items() if name not in self._absent}
+        return Applied(removed=self._settle(found, present, self._known.calendars))
 
-    def _fingerprint(self) -> Fingerprint:
-        place = find_place(self._folder)
-        files = [*place.files]
-        for beside in (place.calendars, place.archetypes):
-            files += config_files(beside) if beside is not None else ()
-        return frozenset(_stamp(file) for file in files)
+    def _awaits_helpers(self, found: _Look) -> bool:
+        """A calendar or archetype that is being replaced is not there for a moment: its pipelines are not wrong yet."""
+        now, before = self._control.now(), self._applied.helpers if self._applied is not None else frozenset()
+        gone = before - found.helpers
+        self._helpers_absent = {file: self._helpers_absent.get(file, now) for file in gone}
+        return bool(gone) and not settled(self._helpers_absent, now)
+
+    def _look(self) -> _Look:
+        try:
+            place = find_place(self._folder)
+            problem = self._missing(place)
+            beside = [folder for folder in (place.calendars, place.archetypes) if folder is not None]
+            helpers = [file for folder in beside for file in config_files(folder)]
+        except OSError as error:
+            return _Look(problem=f"it cannot be read ({error.strerror or error})")
+        files = [] if problem else [*place.files]
+        return _Look(
+            print=frozenset(_stamp(file) for file in [*files, *helpers]),
+            folder=str(place.folder or ""),
+            pipelines=len(files),
+            helpers=frozenset(map(str, helpers)),
+            problem=problem,
+        )
+
+    def _missing(self, place: Place) -> str:
+        """Why this is not the folder that is meant; "" if it is. A project's `pipelines/` may be gone, too."""
+        before = self._known.folder
+        if not self._folder.exists():
+            return "it does not exist"
+        if before and not Path(before).is_dir():
+            return f"{_name(before)} is not a folder any more"
+        return ""
 
     # -------------------------------------------------------------------------------------------------- applying
 
-    def apply(self) -> Applied:
+    def apply(self, *, starting: bool = False) -> Applied:
         """Store what the files say now."""
-        try:
-            print_ = self._fingerprint()
-        except OSError as error:
-            # A folder that is gone for a moment (a mount, a checkout) does not take its pipelines with it.
-            problem = Problem(str(self._folder), None, "", f"cannot be read: {error.strerror or error}")
-            _log.error("the pipeline files cannot be read", problem=str(problem))
-            return Applied(problems=(problem,))
-        result = load_paths([self._folder], abilities=abilities())
-        before = self._origin()
-        self._put_calendars(result)
-        written = [one.config.id for one in result.configs if self._put(one.config.id, result)]
+        before = self._known = records.get(self._control.store, self._where, ConfigFolder) or ConfigFolder()
+        found = self._look()
+        result = LoadResult((), {}, (), 0) if found.problem else load_paths([self._folder], abilities=abilities())
+        written = self._store(result)
         files = {one.config.id: one.file for one in result.configs}
-        kept = self._kept(before, files, result.errors)
-        removed = [name for name in before.pipelines if name not in files and name not in kept]
-        for name in removed:
-            catalog.delete_config(self._control, name)
-        gone = sorted(set(before.calendars) - result.calendars.keys()) if not result.errors else []
-        for name in gone:
-            self._control.store.commit([Delete(records.control_key(keys.CALENDARS, name))])
-        self._remember(Origin({**kept, **files}, sorted({*result.calendars, *before.calendars} - {*gone})), before)
-        self._report(result)
-        self._applied = self._seen = print_
+        kept = {} if found.problem else _kept(before, files, result.errors)
+        calendars = self._forget_calendars(result, found)
+        removed = self._settle(found, {**kept, **files}, calendars, starting=starting)
+        if not found.problem:
+            self._report(result)
+        elif not self.lost:
+            _log.info("there is no folder of pipelines to follow yet", folder=str(self._folder), why=found.problem)
+        self._applied, self._seen = found, found.print
         if written or removed:
             _log.info("pipelines applied", written=written, removed=removed, errors=len(result.errors))
-        return Applied(tuple(written), tuple(removed), result.problems)
+        return Applied(tuple(written), removed, result.problems)
 
-    def _put(self, name: str, result: LoadResult) -> bool:
-        loaded = next(one for one in result.configs if one.config.id == name)
-        return catalog.apply_config(self._control, loaded.config, dict(loaded.document))
-
-    def _put_calendars(self, result: LoadResult) -> None:
+    def _store(self, result: LoadResult) -> list[str]:
         stored = catalog.calendars(self._control.store)
         for name, calendar in result.calendars.items():
             if stored.get(name) != calendar:
                 self._control.store.commit([catalog.put_calendar(calendar)])
+        return [
+            one.config.id
+            for one in result.configs
+            if catalog.apply_config(self._control, one.config, dict(one.document))
+        ]
 
-    def _kept(self, before: Origin, files: Mapping[str, str], errors: Iterable[Problem]) -> dict[str, str]:
-        """Pipelines whose file is there but broken, just now: the version that was stored goes on."""
-        broken = {problem.file for problem in errors}
-        return {
-            name: file
-            for name, file in before.pipelines.items()
-            if name not in files and Path(file).exists() and (file in broken or file not in files.values())
-        }
+    def _forget_calendars(self, result: LoadResult, found: _Look) -> list[str]:
+        """The calendars that came from here. One whose file is gone goes once no stored pipeline names it."""
+        gone = set(self._known.calendars) - result.calendars.keys()
+        if gone and not found.problem and not result.errors:
+            for name in sorted(gone - catalog.calendars_in_use(self._control.store)):
+                self._control.store.commit([Delete(records.control_key(keys.CALENDARS, name))])
+                gone.discard(name)
+        return sorted({*result.calendars, *gone})
 
-    # -------------------------------------------------------------------------------------------------- remembering
+    # --------------------------------------------------------------------------------------------------- absences
 
-    def _origin(self) -> Origin:
-        return records.get(self._control.store, self._where, Origin) or Origin()
+    def _settle(
+        self, found: _Look, present: dict[str, str], calendars: list[str], *, starting: bool = False
+    ) -> tuple[str, ...]:
+        """Remove what was absent for long enough, unless it is the folder that is lost; remember how things stand."""
+        before = self._known
+        verdict = self._judge(found, present, starting=starting)
+        for name in verdict.removed:
+            file = before.pipelines[name]
+            why = "names another pipeline now" if _exists(file) else "is gone"
+            catalog.delete_config(self._control, name, reason=f"its file {_name(file)} {why}")
+            del self._absent[name]
+        folder = ConfigFolder(
+            folder=before.folder if verdict.lost or found.problem else found.folder,
+            pipelines={**{name: before.pipelines[name] for name in self._absent}, **present},
+            calendars=calendars,
+            lost=verdict.lost,
+            lost_since=(before.lost_since or self._control.now()) if verdict.lost else None,
+        )
+        if folder.lost and not before.lost:
+            _log.error("the folder of pipelines is lost: nothing is removed", folder=folder.folder, why=folder.lost)
+        remembered.remember(self._control, self._where, folder, before)
+        self._known = folder
+        return verdict.removed
 
-    def _remember(self, origin: Origin, before: Origin) -> None:
-        if origin != before:
-            self._control.store.commit([Put(self._where, records.plain(origin))])
+    def _judge(self, found: _Look, present: dict[str, str], *, starting: bool) -> Verdict:
+        """What the absence of pipelines means. Those that somebody removed by name are nobody's any more."""
+        now, known = self._control.now(), self._known
+        absent = [name for name in known.pipelines if name not in present]
+        stored = set(self._control.store.pipelines()) if absent else set()
+        self._absent = {name: self._absent.get(name, now) for name in absent if name in stored}
+        return judge(
+            Folder(
+                problem=found.problem,
+                files=found.pipelines,
+                known=len(present) + len(self._absent),
+                absent={name: now - since for name, since in self._absent.items()},
+                vanished=sum(not _exists(known.pipelines[name]) for name in self._absent),
+                lost=known.lost,
+            ),
+            starting=starting,
+        )
 
     # ---------------------------------------------------------------------------------------------------- reporting
 
@@ -168,22 +241,43 @@ class FolderWatch:
         broken: dict[str, list[str]] = {}
         for problem in result.errors:
             _log.error("a pipeline file is invalid", problem=str(problem))
-            broken.setdefault(problem.file, []).append(str(problem))
+            if problem.file != str(self._folder):
+                broken.setdefault(problem.file, []).append(str(problem))
         for file, problems in broken.items():
-            self._tell_invalid(Path(file), problems)
+            remembered.report_invalid(self._control, self._invalid(Path(file), problems))
+        for known in remembered.invalid_files(self._control.store):
+            if known.file in broken or not Path(known.file).is_relative_to(self._folder.parent):
+                continue
+            if _exists(known.file):
+                remembered.report_valid(self._control, known, self._version(known.pipeline))
+            else:
+                remembered.forget_invalid(self._control, known)
 
-    def _tell_invalid(self, file: Path, problems: list[str]) -> None:
+    def _invalid(self, file: Path, problems: list[str]) -> InvalidFile:
         name = _named_by(file)
-        content = sha256("\n".join(problems).encode("utf-8", "replace")).hexdigest()[:16]
-        event = records.event(
-            EventType.CONFIG_INVALID,
-            RunKey(name, "", ""),
-            self._control.now(),
-            f"{file.name} is invalid and is not run: {'; '.join(problems)}"[:4000],
-            errors=problems[:100],
-            configVersion=content,
+        in_force = catalog.stored(self._control.store, name)
+        return InvalidFile(
+            pipeline=name,
+            file=str(file),
+            errors=problems,
+            since=self._control.now(),
+            in_force=in_force.version if in_force is not None else "",
+            in_force_since=in_force.applied_at if in_force is not None else None,
         )
-        records.publish_once(self._control, event, f"CONFIG_INVALID-{content}")
+
+    def _version(self, pipeline: str) -> str:
+        found = catalog.stored(self._control.store, pipeline)
+        return found.version if found is not None else ""
+
+
+def _kept(before: ConfigFolder, files: dict[str, str], errors: Iterable[Problem]) -> dict[str, str]:
+    """Pipelines whose file is there but broken, just now: the version that was stored goes on."""
+    broken = {problem.file for problem in errors}
+    return {
+        name: file
+        for name, file in before.pipelines.items()
+        if name not in files and _exists(file) and (file in broken or file not in files.values())
+    }
 
 
 def _stamp(file: Path) -> tuple[str, int, int, int]:
@@ -192,6 +286,15 @@ def _stamp(file: Path) -> tuple[str, int, int, int]:
     except OSError:
         return str(file), 0, 0, 0
     return str(file), found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _exists(file: str) -> bool:
+    """Is there such a file? One that nobody may look at, or a link that leads nowhere, is not taken for absent."""
+    return os.path.lexists(file)
+
+
+def _name(file: str) -> str:
+    return file.rpartition("/")[2]
 
 
 def _named_by(file: Path) -> str:
@@ -204,4 +307,4 @@ def _named_by(file: Path) -> str:
             return check_id(candidate) if isinstance(candidate, str) else check_id("")
         except InvalidValueError:
             continue
-    return _NOBODY
+    return remembered.NOBODY

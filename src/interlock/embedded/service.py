@@ -112,6 +112,8 @@ class Service:
         self.store_watch = StoreWatch(self.database)
         # What the controller can work in spite of; a part that knows of such a thing adds its question here.
         self.degradation_checks = HealthChecks()
+        if self.files is not None:
+            self.degradation_checks.add(self.files.degradations)
         self.degradation_checks.add(self.store_watch.degradations)
         self.refusing = False
         self._stopping = threading.Event()

@@ -69,6 +69,9 @@ class EventType(StrEnum):
     SENSOR_DEADLINE_EXPIRED = "SENSOR_DEADLINE_EXPIRED"
     WATCHDOG_DEGRADED = "WATCHDOG_DEGRADED"
     CONFIG_INVALID = "CONFIG_INVALID"
+    CONFIG_RESTORED = "CONFIG_RESTORED"
+    CONFIG_FOLDER_LOST = "CONFIG_FOLDER_LOST"
+    PIPELINE_REMOVED = "PIPELINE_REMOVED"
     SENSOR_INVALID = "SENSOR_INVALID"
     PROBE_FAILED = "PROBE_FAILED"
     INFRA_ALARM = "INFRA_ALARM"
@@ -168,7 +171,23 @@ CATALOGUE: Final[dict[EventType, Entry]] = {
         _E, "the trigger deadline passed without a run", ("deadline", "deadlineAt")
     ),
     EventType.WATCHDOG_DEGRADED: Entry(_E, "watchdog checks failed", ("checks", "errors")),
-    EventType.CONFIG_INVALID: Entry(_E, "a stored config is invalid and is not run", ("errors", "configVersion")),
+    EventType.CONFIG_INVALID: Entry(
+        _E,
+        "a config is invalid; `inForce` is the version that goes on, without it nothing of the pipeline is run",
+        ("errors", "configVersion", "file", "inForce"),
+    ),
+    EventType.CONFIG_RESTORED: Entry(
+        _I, "an invalid config was mended, or a lost folder is back", ("file", "configVersion", "folder")
+    ),
+    EventType.CONFIG_FOLDER_LOST: Entry(
+        _E,
+        "the folder of pipelines is missing, unreadable, empty, or lost most of its files at once; "
+        "the pipelines that came from it stay in force",
+        ("folder", "reason", "pipelines"),
+    ),
+    EventType.PIPELINE_REMOVED: Entry(
+        _W, "a pipeline was removed: it opens nothing new, what is under way ends", ("reason", "removedBy")
+    ),
     EventType.SENSOR_INVALID: Entry(_W, "a sensor write has a malformed period; no run was started", ("key", "reason")),
     EventType.PROBE_FAILED: Entry(_W, "a probe failed or timed out", ("key", "error")),
     EventType.INFRA_ALARM: Entry(_E, "an alarm of the underlying infrastructure", ("alarm", "state")),
