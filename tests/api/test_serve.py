@@ -244,7 +244,7 @@ def test_a_removed_pipeline_is_shown_while_it_runs(tmp_path: Path) -> None:
     write_pipeline(tmp_path, "other", GOLD)
     with serving(tmp_path) as server:
         ready(server.client, "slow", "2026-03-02")
-        until(lambda: runs_of(server, "slow")[0]["word"] == "running" or None, "the run")
+        until(lambda: [one for one in runs_of(server, "slow") if one["word"] == "running"], "the run")
         (tmp_path / "pipelines" / "slow.json").unlink()
         until(lambda: "slow" not in interlock(tmp_path, "plan", "pipelines").stdout or None, "its end")
         shown = until(lambda: server.client.get(f"{V1}/controller").json()["removed"], "the removed one")
@@ -284,6 +284,7 @@ def test_settings_come_from_the_file_and_mistakes_are_told_at_once(tmp_path: Pat
     toml.write_text(
         'prot = 1\nport = 99999\nwatchdog_interval = 5\n[jobs]\nallow = true\noutput_limit = 5\noutput_age = "long"\n'
         '[[alerts]]\nchannel = "fax"\n'
+        '[[alerts]]\nchannel = "console"\npattern = { detail-type = ["JOB_FAILD"], detail = { pipeline = ["x"] } }\n'
     )
     refused = interlock(tmp_path, "serve")
     assert refused.returncode == 1
@@ -294,7 +295,9 @@ def test_settings_come_from_the_file_and_mistakes_are_told_at_once(tmp_path: Pat
         "jobs.allow",
         "jobs.output_limit: 5 is not text",
         "jobs.output_age: 'long'",
-        "alerts",
+        "alerts[0].channel",
+        'alerts[1].pattern: detail-type: "JOB_FAILD" is not an event type; did you mean JOB_FAILED?',
+        "alerts[1].pattern: detail.pipeline: there is no such field; did you mean pipelineId?",
     ):
         assert text in refused.stderr, text
 

@@ -19,7 +19,7 @@ from interlock.embedded.database import AFTER_COMMIT, BEFORE_COMMIT
 from interlock.embedded.executions import SqliteExecutions
 from interlock.embedded.lifecycle import lifecycle_document
 from interlock.model import keys
-from interlock.model.events import Event, EventType
+from interlock.model.events import CATALOGUE, Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.simulation.play import Played, play, play_file
@@ -107,6 +107,11 @@ def test_a_journey_comes_out_as_it_says_and_the_same_when_played_again(path: Pat
 
     assert [failure.message for failure in first.failures] == []
     assert again.lines == first.lines
+    # A pattern may name the fields of the catalogue, and no others: so they must all be there.
+    unlisted = {(one.type, field) for one in first.world.events for field in one.detail} - {
+        (type_, field) for type_, entry in CATALOGUE.items() for field in entry.fields
+    }
+    assert unlisted == set()
 
 
 @pytest.mark.parametrize(
@@ -150,7 +155,9 @@ def test_a_journey_explains_itself_and_expects_something(path: Path) -> None:
 NOT_IN_SCENARIOS: Final = frozenset(
     {
         EventType.BASELINE_CAPTURE_FAILED,  # needs a store that cannot be read
+        EventType.CONFIG_FOLDER_LOST,  # a scenario has no folder
         EventType.CONFIG_INVALID,  # an invalid config is refused when the scenario is read
+        EventType.CONFIG_RESTORED,  # so none is mended, either
         EventType.INFRA_ALARM,  # comes from the infrastructure below
         EventType.INFRA_FAILURE,  # needs a store that cannot be read
         EventType.PROBE_FAILED,  # a scenario has no probes

@@ -16,6 +16,7 @@ import msgspec
 from interlock.config.decode import decode
 from interlock.config.problems import Finding, Path
 from interlock.config.suggestions import did_you_mean
+from interlock.decide.pattern_names import unknown_names
 from interlock.decide.patterns import check_pattern
 from interlock.decide.values import show
 from interlock.model.durations import Duration
@@ -128,7 +129,7 @@ def _pattern(value: object) -> tuple[Mapping[str, Any] | None, list[Finding]]:
         check_pattern(value)
     except InvalidValueError as error:
         return None, [Finding(("pattern",), str(error))]
-    return value, []
+    return value, [Finding(("pattern",), one) for one in unknown_names(value)]
 
 
 def _check(route: AlertRoute, given: Mapping[str, Any]) -> Iterator[Finding]:

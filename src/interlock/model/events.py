@@ -100,7 +100,9 @@ _RESULTS: Final = ("attempt", "results")
 _JOB: Final = ("attempt", "runId", "jobId")
 
 CATALOGUE: Final[dict[EventType, Entry]] = {
-    EventType.TRIGGER_STARTED: Entry(_I, "an attempt was opened", ("attempt", "source", "openedBy", "configVersion")),
+    EventType.TRIGGER_STARTED: Entry(
+        _I, "an attempt was opened", ("attempt", "source", "openedBy", "configVersion", "requestedBy")
+    ),
     EventType.PIPELINE_EXCLUDED: Entry(_I, "a start was withheld by the calendar", ("reason",)),
     EventType.VALIDATION_PASSED: Entry(_I, "the rules passed", _RESULTS),
     EventType.VALIDATION_EXHAUSTED: Entry(_W, "the evaluation window closed and the rules had not passed", _RESULTS),
@@ -123,7 +125,7 @@ CATALOGUE: Final[dict[EventType, Entry]] = {
         ("attempt", "reason", "status"),
     ),
     EventType.RERUN_ACCEPTED: Entry(_I, "a rerun request was accepted", ("attempt", "source", "reason", "requestedBy")),
-    EventType.RERUN_REJECTED: Entry(_W, "a rerun request was refused", ("source", "reason", "requestedBy")),
+    EventType.RERUN_REJECTED: Entry(_W, "a rerun request was refused", ("source", "code", "reason", "requestedBy")),
     EventType.LATE_DATA_ARRIVAL: Entry(_W, "the trigger sensor changed after completion", ("changed",)),
     EventType.READINESS_LATE: Entry(
         _W,
