@@ -3,7 +3,10 @@
 from collections.abc import Callable
 
 import httpx
+import pytest
 
+from interlock.jobs import registry
+from interlock.jobs.registry import Registered
 from tests.api.running import GOLD, pipeline, problem, until
 
 Apply = Callable[..., str]
@@ -26,13 +29,13 @@ def test_applying_a_pipeline(api: httpx.Client) -> None:
     assert "applied" in [one["id"] for one in api.get(f"{V1}/pipelines").json()["items"]]
 
 
-def test_a_job_that_this_controller_can_not_start_is_warned_of(api: httpx.Client) -> None:
-    job = {"type": "glue", "config": {"jobName": "etl"}}
-    applied = api.put(f"{V1}/pipelines/unstartable", json=pipeline("unstartable", sla={"maxDuration": "1h"}, job=job))
-    assert applied.status_code == 201
-    (warning,) = applied.json()["warnings"]
-    assert warning.startswith("job.type: jobs of type glue cannot be started by this installation yet")
-    assert api.delete(f"{V1}/pipelines/unstartable").is_success
+def test_a_job_whose_package_is_missing_is_refused(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = Registered("interlock.jobs.glue:TARGET", package="no_such_package", extra="aws")
+    monkeypatch.setattr(registry, "BUILT_IN", {**registry.BUILT_IN, "glue": missing})
+    document = pipeline("unstartable", job={"type": "glue", "config": {"jobName": "etl"}})
+    found = problem(api.put(f"{V1}/pipelines/unstartable", json=document), 422, "invalid-config")
+    assert [error["path"] for error in found["errors"]] == ["job.type"]
+    assert found["errors"][0]["message"].endswith("pip install 'interlock[aws]'")
 
 
 def test_an_invalid_pipeline_is_refused_with_every_error(api: httpx.Client) -> None:

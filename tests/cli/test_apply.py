@@ -13,6 +13,8 @@ from interlock.cli.store_access import find_target, reading
 from interlock.control import catalog
 from interlock.embedded import discovery
 from interlock.embedded.clock import SystemClock
+from interlock.jobs import registry
+from interlock.jobs.registry import Registered
 from tests.cli.test_main import Outcome, run
 from tests.cli.test_plan import project
 from tests.cli.test_simulate import PIPELINE
@@ -96,20 +98,17 @@ def test_json(capsys: pytest.CaptureFixture[str], project: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["plan", "apply"])
-def test_a_job_that_can_not_be_started_yet_is_warned_of(
-    capsys: pytest.CaptureFixture[str], project: Path, command: str
+def test_a_job_whose_package_is_missing_is_an_error(
+    capsys: pytest.CaptureFixture[str], project: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = "{type: airflow, config: {url: 'https://airflow.example.com', dagId: d}}"
+    missing = Registered("interlock.jobs.glue:TARGET", package="no_such_package", extra="aws")
+    monkeypatch.setattr(registry, "BUILT_IN", {**registry.BUILT_IN, "glue": missing})
+    job = "{type: glue, config: {jobName: etl}}"
     (project / "pipelines/gold.yaml").write_text(PIPELINE.replace("{type: external}", job))
-    outcome = run(capsys, command, ".", "--json")
-    assert outcome.code == 0
-    (warning,) = json.loads(outcome.out)["warnings"]
-    assert (warning["file"], warning["path"]) == ("pipelines/gold.yaml", "job.type")
-    assert warning["message"].startswith("jobs of type airflow cannot be started by this installation yet")
-    place = f"pipelines/gold.yaml:{warning['line']} job.type: warning: {warning['message']}"
     outcome = run(capsys, command, ".")
-    assert outcome.code == 0
-    assert outcome.err.splitlines() == [place]
+    assert outcome.code == 1
+    assert "job.type: jobs of type glue need the package no_such_package" in outcome.err + outcome.out
+    assert "pip install 'interlock[aws]'" in outcome.err + outcome.out
 
 
 # -------------------------------------------------------------------------------------------------- with a server

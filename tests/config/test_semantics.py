@@ -454,7 +454,7 @@ def test_warnings_are_few_and_true(document: dict[str, Any], warnings: list[str]
 GLUE = {"type": "glue", "config": {"jobName": "etl"}}
 FILE = {"key": "landed", "type": "file", "config": {"path": "in.csv"}}
 HTTP = {"key": "rows", "type": "http", "config": {"url": "https://example.com/"}}
-NOT_STARTED = "job.type: jobs of type glue cannot be started by this installation yet: it starts command, external"
+NOT_STARTED = "job.type: jobs of type glue cannot be started by this installation: it starts command, external"
 NOT_RUN = "probes: probes are not run by this installation yet: somebody else has to write"
 
 

@@ -89,7 +89,7 @@ def _beyond(abilities: Abilities, config: PipelineConfig) -> Iterator[Finding]:
     job = config.job
     if job is not None and job.type not in abilities.job_types and not config.dry_run:
         able = ", ".join(sorted(abilities.job_types))
-        message = f"jobs of type {job.type} cannot be started by this installation yet: it starts {able}"
+        message = f"jobs of type {job.type} cannot be started by this installation: it starts {able}"
         yield _warning(("job", "type"), message)
     missing = missing_program(job, abilities.folder) if job is not None and abilities.folder is not None else None
     if missing is not None:
