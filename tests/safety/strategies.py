@@ -6,8 +6,10 @@ Everything drawn is plain JSON in the form of a scenario file (SPEC 18), so that
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from hypothesis import reject
 from hypothesis import strategies as st
 
+from interlock.simulation.scenario import ScenarioError, inline_scenario
 from tests.safety.faults import FaultPlan, Loss, Redelivery
 
 START: Final = datetime(2026, 3, 5, 0, 0, tzinfo=UTC)  # a Thursday: a weekend is within reach
@@ -329,7 +331,7 @@ def scenarios(draw: st.DrawFn) -> Json:
     steps += draw(st.lists(_steps(names, minutes), min_size=2, max_size=16))
     busy = [int(step["at"][1:-1]) for step in steps]
     steps += draw(_config_steps(pipelines, busy, minutes))
-    return {
+    fields = {
         "name": "random",
         "start": START.isoformat().replace("+00:00", "Z"),
         "until": (START + timedelta(minutes=minutes)).isoformat().replace("+00:00", "Z"),
@@ -338,6 +340,11 @@ def scenarios(draw: st.DrawFn) -> Json:
         "jobs": {name: draw(_scripts()) for name in names},
         "steps": steps,
     }
+    try:
+        inline_scenario(**fields)
+    except ScenarioError:
+        reject()  # a few have an `after` that can never be met, which is refused when they are read
+    return fields
 
 
 @st.composite
