@@ -164,7 +164,7 @@ def test_a_lost_folder_removes_nothing(project: Project, how: str, restarted: bo
     (told,) = project.events(EventType.CONFIG_FOLDER_LOST)
     assert told.severity == "error"
     assert f"The {count} that came from it stay in force" in told.message
-    (folder,) = controller_view.controller(project.engine.store).folders
+    (folder,) = controller_view.config_state(project.engine.store).folders
     assert (folder.pipelines, bool(folder.lost)) == (count, True)
 
 
@@ -236,7 +236,7 @@ def test_what_is_removed_by_name_is_no_longer_missed(project: Project) -> None:
     project.look(3)
     assert not project.watch.lost
     assert project.watch.degradations() == []
-    assert controller_view.controller(project.engine.store).folders[0].lost == ""
+    assert controller_view.config_state(project.engine.store).folders[0].lost == ""
 
 
 def test_a_folder_that_never_had_a_pipeline_is_not_lost(project: Project) -> None:

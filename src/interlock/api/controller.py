@@ -9,6 +9,7 @@ from litestar import get
 from interlock import __version__
 from interlock.api.auth import ServiceArg, needs
 from interlock.api.problems import documented
+from interlock.control.controller_view import ConfigState, config_state
 from interlock.embedded.clock import rate
 from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
@@ -40,7 +41,7 @@ class FunctionView(_View, frozen=True, kw_only=True):
     last_at: datetime | None = None
 
 
-class ControllerView(_View, frozen=True, kw_only=True):
+class ControllerView(ConfigState, frozen=True, kw_only=True):
     """`deliveries`: how many alerts wait, by channel. `troubles`: what keeps it from its work, and what degrades it."""
 
     version: str
@@ -70,7 +71,12 @@ def read_controller(service: ServiceArg) -> ControllerView:
     now = service.clock.now()
     watched = service.runtime.watchdog
     armed, overdue = service.database.read(_TIMERS, (epoch_millis(now) * 1000,))[0]
+    configs = config_state(service.engine.store, service.degradations())
     return ControllerView(
+        folders=configs.folders,
+        invalid_files=configs.invalid_files,
+        removed=configs.removed,
+        degraded=configs.degraded,
         version=__version__,
         now=now,
         rate=rate(service.clock),

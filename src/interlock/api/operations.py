@@ -16,7 +16,6 @@ from interlock.api.metrics import CONTENT_TYPE, Metrics
 from interlock.api.parameters import PipelineFilter
 from interlock.api.problems import documented
 from interlock.control import stats
-from interlock.control.controller_view import ControllerView, controller
 from interlock.control.stats import Stats
 from interlock.embedded.dead_letters import DeadLetter
 from interlock.embedded.tokens import Scope
@@ -91,20 +90,6 @@ def readyz(service: ServiceArg) -> Response[Readiness]:
     status = HTTPStatus.SERVICE_UNAVAILABLE if problems else HTTPStatus.OK
     body = Readiness(ready=not problems, problems=problems, degraded=service.degradations())
     return Response(body, status_code=status)
-
-
-@get(
-    "/controller",
-    opt=needs(Scope.READ),
-    sync_to_thread=True,
-    responses=documented(),
-    operation_id="getController",
-    summary="How the controller stands",
-    tags=["operation"],
-)
-def read_controller(service: ServiceArg) -> ControllerView:
-    """The folders it follows, the files it cannot use, removed pipelines that still have to end, what is degraded."""
-    return controller(service.engine.store, service.degradations())
 
 
 @get(
@@ -207,4 +192,4 @@ def read_stats(
 
 
 AT_ROOT: Final = (healthz, readyz, read_metrics, read_openapi)
-ROUTES: Final = (read_controller, run_watchdog, list_dead_letters, redrive, read_stats)
+ROUTES: Final = (run_watchdog, list_dead_letters, redrive, read_stats)

@@ -233,7 +233,7 @@ class StoreBackend:
 
     def controller(self) -> answers.Controller:
         """How the controller stands, as far as its store says."""
-        return _answer(controller_view.controller(self.store, degradations(self.store)), answers.Controller)
+        return _answer(controller_view.config_state(self.store, degradations(self.store)), answers.Controller)
 
     def run_watchdog(self) -> answers.WatchdogPass:
         """One pass of the watchdog, now."""

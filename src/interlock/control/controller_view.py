@@ -45,8 +45,8 @@ class RemovedView(_View, frozen=True, kw_only=True):
     runs: list[RunSummary]
 
 
-class ControllerView(_View, frozen=True, kw_only=True):
-    """How the controller stands. `degraded`: what it works in spite of, in words."""
+class ConfigState(_View, frozen=True, kw_only=True):
+    """Where configs come from, and what is wrong there. `degraded`: what the controller works in spite of, in words."""
 
     folders: list[FolderView]
     invalid_files: list[InvalidFileView]
@@ -54,9 +54,9 @@ class ControllerView(_View, frozen=True, kw_only=True):
     degraded: list[str] = []
 
 
-def controller(store: Store, degraded: Iterable[str] = ()) -> ControllerView:
+def config_state(store: Store, degraded: Iterable[str] = ()) -> ConfigState:
     """How things stand now."""
-    return ControllerView(
+    return ConfigState(
         folders=[
             FolderView(folder=one.folder, pipelines=len(one.pipelines), lost=one.lost, lost_since=one.lost_since)
             for one in config_files.folders(store)
