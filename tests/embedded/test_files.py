@@ -348,3 +348,70 @@ def test_an_invalid_file_that_goes_is_forgotten(project: Project) -> None:
     project.look(3)
     assert config_files.invalid_files(project.engine.store) == []
     assert project.events(EventType.CONFIG_RESTORED) == []
+
+
+# ---------------------------------------------------------------------------------------------------- archetypes
+
+ARCHETYPE = 'schedule: {cron: "0 8 * * *"}\nvalidation: {rules: [{key: k, check: exists}]}\njob: {type: external}\n'
+
+
+@pytest.fixture
+def shared(project: Project) -> Path:
+    """Two pipelines of an archetype, and one without."""
+    archetype = project.folder / "archetypes" / "nightly.yaml"
+    archetype.parent.mkdir()
+    archetype.write_text(ARCHETYPE)
+    for name in "ab":
+        (project.pipelines / f"{name}.yaml").write_text(f"pipeline: {{id: {name}}}\narchetype: nightly\n")
+    project.write("c")
+    project.begin()
+    return archetype
+
+
+def test_a_change_of_an_archetype_changes_its_pipelines(project: Project, shared: Path) -> None:
+    shared.write_text(ARCHETYPE.replace("0 8", "0 9"))
+    assert [one.written for one in project.look()] == [("a", "b")]
+    stored = catalog.stored(project.engine.store, "a")
+    assert stored is not None
+    assert stored.document["schedule"] == {"cron": "0 9 * * *"}
+
+
+def test_an_error_in_an_archetype_is_one_of_each_pipeline_that_names_it(project: Project, shared: Path) -> None:
+    shared.write_text(ARCHETYPE.replace("external", "external, maxRetries: 11"))
+    project.look()
+    invalid = config_files.invalid_files(project.engine.store)
+    assert [(one.pipeline, Path(one.file).name) for one in invalid] == [("a", "a.yaml"), ("b", "b.yaml")]
+    assert all("archetypes/nightly.yaml:3 job.maxRetries: 11 is not in 0..10" in one.errors[0] for one in invalid)
+    assert all(one.in_force for one in invalid)
+    assert [one.pipeline_id for one in project.events(EventType.CONFIG_INVALID)] == ["a", "b"]
+    shared.write_text(ARCHETYPE)
+    project.look()
+    assert config_files.invalid_files(project.engine.store) == []
+    assert [one.pipeline_id for one in project.events(EventType.CONFIG_RESTORED)] == ["a", "b"]
+    assert project.stored() == ["a", "b", "c"]
+
+
+def test_an_archetype_that_cannot_be_read_is_nobodys_pipeline(project: Project, shared: Path) -> None:
+    shared.write_text("job: [\n")
+    project.look()
+    told = {one.pipeline_id for one in project.events(EventType.CONFIG_INVALID)}
+    assert told == {"a", "b", config_files.NOBODY}
+    assert project.stored() == ["a", "b", "c"]
+
+
+def test_an_archetype_that_is_replaced_makes_nothing_invalid(project: Project, shared: Path) -> None:
+    shared.unlink()
+    project.look(5)
+    shared.write_text(ARCHETYPE)
+    project.look(15)
+    assert project.events(EventType.CONFIG_INVALID) == []
+
+
+def test_pipelines_that_wait_for_one_another_are_all_invalid(project: Project) -> None:
+    for name, other in ("ab", "ba"):
+        text = (
+            f"pipeline: {{id: {name}}}\nafter: [{{pipeline: {other}, require: same-period}}]\njob: {{type: external}}\n"
+        )
+        (project.pipelines / f"{name}.yaml").write_text(text)
+    project.begin()
+    assert [one.pipeline for one in config_files.invalid_files(project.engine.store)] == ["a", "b"]

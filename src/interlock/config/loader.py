@@ -45,13 +45,17 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 class LoadResult(msgspec.Struct, frozen=True):
-    """What was found: `pipelines` counts the files of pipelines, valid or not; `invalid` names those that are not."""
+    """What was found: `pipelines` counts the files of pipelines, valid or not; `invalid` names those that are not.
+
+    `rejected`: per file of a pipeline what keeps it from running, also what stands in its archetype.
+    """
 
     configs: tuple[Loaded, ...]
     calendars: Mapping[str, Calendar]
     problems: tuple[Problem, ...]
     pipelines: int
     invalid: tuple[str, ...] = ()
+    rejected: Mapping[str, tuple[Problem, ...]] = {}
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -75,12 +79,16 @@ def load_paths(paths: Sequence[FilePath], *, abilities: Abilities | None = None)
 
 
 class _Candidate(msgspec.Struct):
-    """A pipeline file on its way; `config` is None once an error was found. `checked` is what the rest is judged by."""
+    """A pipeline file on its way; `config` is None once an error was found. `checked` is what the rest is judged by.
+
+    `errors`: all that are its own, in whichever file they stand; in order, each once.
+    """
 
     merged: Merged
     whole: bool
     checked: Checked | None = None
     config: PipelineConfig | None = None
+    errors: dict[Problem, None] = {}
 
 
 class _Load:
@@ -129,18 +137,18 @@ class _Load:
         merged = merge(document, archetype)
         candidate = _Candidate(merged, place.whole)
         self._candidates.append(candidate)
-        self._report(*merged.problems())
+        self._report_of(candidate, *merged.problems())
         checked = decode_and_check(merged.document, calendars)
         if finding is not None:
             # Without its archetype a config lacks who knows what: only what is there can be judged.
             present = tuple(one for one in checked.findings if not one.needs)
-            self._report(*merged.locate_all((finding, *present)))
+            self._report_of(candidate, *merged.locate_all((finding, *present)))
             return
         candidate.checked = checked
-        self._report(*merged.locate_all(checked.findings))
+        self._report_of(candidate, *merged.locate_all(checked.findings))
         if checked.config is not None and not checked.findings and not merged.problems():
             missing = find_missing(checked.config, self._abilities)
-            self._report(*(merged.locate(one) for one in missing))
+            self._report_of(candidate, *(merged.locate(one) for one in missing))
             candidate.config = checked.config if not missing else None
             warnings = find_warnings(checked.config, self._abilities, merged.document)
             self._report(*(merged.locate(one) for one in warnings))
@@ -224,8 +232,9 @@ class _Load:
         for id_, candidate in by_id.items():
             self._check_upstreams(candidate, configs[id_], configs, known)
         for cycle in find_cycles(configs):
-            self._report(by_id[cycle.members[0]].merged.locate(cycle.finding()))
+            problem = by_id[cycle.members[0]].merged.locate(cycle.finding())
             for member in cycle.members:
+                self._report_of(by_id[member], problem)
                 by_id[member].config = None
 
     def _check_unique(self, id_: str, candidates: list[_Candidate]) -> None:
@@ -235,7 +244,7 @@ class _Load:
         for candidate, place in zip(candidates, places, strict=True):
             others = ", ".join(f"{other.file}:{other.line}" for other in places if other is not place)
             message = f"{show(id_)} is the id of another pipeline too: {others}"
-            self._report(msgspec.structs.replace(place, message=message))
+            self._report_of(candidate, msgspec.structs.replace(place, message=message))
             candidate.config = None
 
     def _check_upstreams(
@@ -244,9 +253,13 @@ class _Load:
         assert candidate.checked is not None
         unknown = Severity.ERROR if candidate.whole else Severity.WARNING
         for finding in candidate.checked.certain(check_upstreams(config, configs, known, unknown=unknown)):
-            self._report(candidate.merged.locate(finding))
+            self._report_of(candidate, candidate.merged.locate(finding))
             if finding.severity is Severity.ERROR:
                 candidate.config = None
+
+    def _report_of(self, candidate: _Candidate, *problems: Problem) -> None:
+        candidate.errors.update(dict.fromkeys(one for one in problems if one.severity is Severity.ERROR))
+        self._report(*problems)
 
     def _report(self, *problems: Problem) -> None:
         self._problems.update(dict.fromkeys(problems))
@@ -259,9 +272,10 @@ class _Load:
             if one.config is not None
         )
         problems = sorted(self._problems, key=lambda problem: (problem.file, problem.line or 0))
-        broken = [one.merged for one in self._candidates if one.config is None]
-        invalid = {_id_of(one.document) or FilePath(one.file).stem for one in broken} | self._unread
-        return LoadResult(configs, self.calendars, tuple(problems), len(self._seen), tuple(sorted(invalid)))
+        broken = [one for one in self._candidates if one.config is None]
+        invalid = {_id_of(one.merged.document) or FilePath(one.merged.file).stem for one in broken} | self._unread
+        rejected = {one.merged.file: tuple(one.errors) for one in broken}
+        return LoadResult(configs, self.calendars, tuple(problems), len(self._seen), tuple(sorted(invalid)), rejected)
 
 
 def _archetype_of(

@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from interlock.config.documents import Document
-from interlock.config.folders import Place, config_files, find_place, read_file
+from interlock.config.folders import ARCHETYPES, CALENDARS, Place, config_files, find_place, read_file
 from interlock.config.loader import LoadResult, load_paths
 from interlock.config.problems import Problem
 from interlock.control import catalog, records
@@ -238,10 +238,12 @@ class FolderWatch:
     # ---------------------------------------------------------------------------------------------------- reporting
 
     def _report(self, result: LoadResult) -> None:
-        broken: dict[str, list[str]] = {}
+        """An error in an archetype is one of every pipeline that it keeps from running, and not one of a file alone."""
+        broken = {file: [str(one) for one in errors] for file, errors in result.rejected.items() if errors}
+        told = {problem for errors in result.rejected.values() for problem in errors}
         for problem in result.errors:
             _log.error("a pipeline file is invalid", problem=str(problem))
-            if problem.file != str(self._folder):
+            if problem not in told and problem.file != str(self._folder):
                 broken.setdefault(problem.file, []).append(str(problem))
         for file, problems in broken.items():
             remembered.report_invalid(self._control, self._invalid(Path(file), problems))
@@ -299,6 +301,8 @@ def _name(file: str) -> str:
 
 def _named_by(file: Path) -> str:
     """The pipeline that a file is about, as far as can be told of one that is broken."""
+    if file.parent.name in (CALENDARS, ARCHETYPES):
+        return remembered.NOBODY
     document = read_file(file)
     inner = document.value.get("pipeline") if isinstance(document, Document) else None
     named = inner.get("id") if isinstance(inner, dict) else None
