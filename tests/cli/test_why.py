@@ -192,7 +192,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         day = control.now().date()
         key = RunKey("gold", "stream", str(day_period(day)))
         write_sensor(control, "gold", "up", {"status": "ready"})
-        opening.open_first(control, opening.Start(key=key, opened_by="sensor up", day=day))
+        opening.open_first(control, opening.Start(key=key, opened_by="sensor up"))
     return tmp_path / "interlock.db"
 
 

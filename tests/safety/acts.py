@@ -1,14 +1,13 @@
 """Properties 1, 2, 3, 4 and 6: what the controller does. Each yields what was violated, in words."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Final
 
 from interlock.control import records
-from interlock.decide import calendars, cascade, reruns
+from interlock.decide import cascade, expected, reruns
 from interlock.decide.sensors import key_matches, period_of_write
 from interlock.model import keys
 from interlock.model.config import Mode, PipelineConfig, Validation
@@ -38,8 +37,6 @@ _ENDINGS: Final = (
     EventType.RUN_WITHDRAWN,
 )
 _RETRIES: Final = (Source.JOB_FAIL_CODE, Source.JOB_FAIL_TRANSIENT)
-# Of what opened a run by its cron: the tick's own day, which the calendar is asked about.
-_TICK_DAY: Final = re.compile(r"^cron .* at (\d{4}-\d\d-\d\d) ")
 _ONCE_PER_ATTEMPT: Final = (
     EventType.TRIGGER_STARTED,
     EventType.VALIDATION_PASSED,
@@ -179,11 +176,8 @@ def _withheld(ledger: Ledger, key: RunKey, event: Event) -> str | None:
     if source in _RETRIES:
         return None  # an open run, its retries included, is not checked again
     schedule = config.schedule_of(key.schedule)
-    ticked = _TICK_DAY.search(str(event.detail["openedBy"])) if source is Source.FIRST else None
-    withheld, day = calendars.withheld, key.period.day
-    if ticked is not None:
-        withheld, day = calendars.exclusion, date.fromisoformat(ticked[1])
-    reasons = [withheld(schedule, named, day) for named in ledger.history.calendars_at(event.timestamp)]
+    named = ledger.history.calendars_at(event.timestamp)
+    reasons = [expected.calendar_reason(schedule, one, key.period) for one in named]
     return reasons[0] if all(reasons) and reasons else None
 
 

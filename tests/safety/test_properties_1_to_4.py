@@ -18,7 +18,7 @@ from interlock.control import (
     starting,
 )
 from interlock.control import watchdog as watching
-from interlock.decide import calendars
+from interlock.decide import expected
 from interlock.decide.rules import Verdict
 from interlock.model import keys
 from interlock.model.events import EventType
@@ -143,7 +143,7 @@ class TestNothingWithheld:
         assert run_of(world).final_reason is FinalReason.WITHDRAWN
 
     def test_the_propertys_own_check(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(calendars, "withheld", lambda *args: None)
+        monkeypatch.setattr(expected, "calendar_reason", lambda *args: None)
         world = staged(pipeline(schedule=self.EXCLUDED), until="2026-03-05T00:15:00Z")
         monkeypatch.undo()
         assert any("was opened although" in one for one in broken(world, 3))
@@ -155,7 +155,7 @@ class TestNothingWithheld:
         assert found.config is not None
         real = msgspec.structs.replace(found, config=msgspec.structs.replace(found.config, dry_run=False))
         monkeypatch.setattr(catalog, "stored", lambda store, pipeline: real)
-        opening.open_first(control_of(world), opening.Start(key=KEY, opened_by="sensor ready", day=KEY.period.day))
+        opening.open_first(control_of(world), opening.Start(key=KEY, opened_by="sensor ready"))
         monkeypatch.undo()
         settle(world)
         assert any("dry run" in one for one in broken(world, 3))
@@ -179,7 +179,7 @@ class TestNothingWithheld:
         stale = catalog.stored(control_of(before).store, "orders")
         world = staged(pipeline(), until="2026-03-05T00:10:00Z", steps=steps)
         monkeypatch.setattr(catalog, "stored", lambda store, pipeline: stale)
-        opening.open_first(control_of(world), opening.Start(key=KEY, opened_by="sensor ready", day=KEY.period.day))
+        opening.open_first(control_of(world), opening.Start(key=KEY, opened_by="sensor ready"))
         monkeypatch.undo()
         settle(world)
         assert any("was not in force" in one for one in broken(world, 3))

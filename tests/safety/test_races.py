@@ -326,7 +326,7 @@ def test_success_reported_while_the_start_is_uncertain_is_not_lost() -> None:
 def test_two_openers_at_one_time_open_one_attempt() -> None:
     world = staged(pipeline(), until="2026-03-05T00:05:00Z", steps=[])
     control = control_of(world)
-    start = opening.Start(key=KEY, opened_by="the first", day=KEY.period.day)
+    start = opening.Start(key=KEY, opened_by="the first")
 
     def meanwhile() -> None:
         assert opening.open_first(control, start) is opening.Opened.OPENED

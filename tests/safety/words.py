@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from interlock.control import readiness, records
-from interlock.decide import calendars, cron, late_data
+from interlock.decide import calendars, cron, expected, late_data
 from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule, clock_time
@@ -56,7 +56,7 @@ def _opened_for(ledger: Ledger, pipeline: str, schedule: Schedule, sensor: Senso
         return True
     if sensor.received_at <= ledger.history.disturbed_at(pipeline, [], ledger.now):
         period = run_period(schedule, sensor)  # at the time there was another trigger, or another calendar
-        if isinstance(period, str) or calendars.withheld(schedule, ledger.calendars, period.day) is not None:
+        if isinstance(period, str) or expected.calendar_reason(schedule, ledger.calendars, period) is not None:
             return True
     if ledger.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.DRY_RUN, limit=1):
         return True
@@ -104,7 +104,7 @@ def _held_ready(ledger: Ledger, run: Run, config: PipelineConfig, latest: Pipeli
         at > disturbed and readiness.reads(latest, key) for at, key, _ in ledger.history.sensor_writes(run.pipeline)
     ):
         return False
-    if calendars.withheld(schedule, ledger.calendars, run.key.period.day) is not None:
+    if expected.calendar_reason(schedule, ledger.calendars, run.key.period) is not None:
         return False
     return readiness.readiness(ledger.store, latest, run.key, ledger.now).passed
 
@@ -289,7 +289,7 @@ def _due(ledger: Ledger, schedule: Schedule, since: datetime, until: datetime) -
     while day <= last:
         at = local_time_on(day, time, tz)
         named = [*ledger.history.calendars_at(at), *ledger.history.calendars_at(at + PATIENCE)]
-        if since < at <= until and all(calendars.withheld(schedule, one, day) is None for one in named):
+        if since < at <= until and all(calendars.inclusion(schedule, one, day) is None for one in named):
             yield at, str(day)
         day += timedelta(days=1)
 
@@ -303,7 +303,7 @@ def _silent_cascades(ledger: Ledger) -> Violations:
         schedule = config.all_schedules[0]
         for period in _marked(ledger, pipeline):
             key = RunKey(pipeline, schedule.schedule_id, str(period))
-            opened = key in ledger.runs or calendars.withheld(schedule, ledger.calendars, period.day) is not None
+            opened = key in ledger.runs or expected.calendar_reason(schedule, ledger.calendars, period) is not None
             if not opened and not readiness.awaited_upstreams(ledger.store, config, key):
                 yield f"{key}: all its upstreams completed, and it was never opened"
 

@@ -13,11 +13,13 @@ import msgspec
 from interlock.config.stored import config_version, read_stored
 from interlock.control.context import Control
 from interlock.control.records import control_key, event, plain, put_event, settle_commit
+from interlock.decide import expected
 from interlock.model import keys
 from interlock.model.config import Calendar, PipelineConfig, Schedule
 from interlock.model.errors import StoreError
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
+from interlock.model.periods import Period
 from interlock.model.run import Run
 from interlock.model.times import format_instant, parse_instant
 from interlock.ports.store import Delete, Item, Key, Matches, Missing, Present, Put, Require, Store, Update, Write
@@ -241,6 +243,11 @@ def calendars(store: Store) -> dict[str, Calendar]:
 def calendars_for(store: Store, schedule: Schedule) -> dict[str, Calendar]:
     """The named calendars, where a schedule names any; most do not, and then nothing is read."""
     return calendars(store) if named_calendars(schedule) else {}
+
+
+def calendar_reason(store: Store, schedule: Schedule, period: Period) -> str | None:
+    """Why the calendar withholds the run of a period, whoever asks for it: a cron by its tick's day, others by date."""
+    return expected.calendar_reason(schedule, calendars_for(store, schedule), period)
 
 
 def put_calendar(calendar: Calendar) -> Put:

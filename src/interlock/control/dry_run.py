@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from interlock.control import catalog, opening, readiness, records
 from interlock.control.context import Control
-from interlock.decide import calendars, late_data, readers
 from interlock.decide import dry_run as decide
+from interlock.decide import late_data, readers
 from interlock.decide.drift import find_drift, lacks_baseline
 from interlock.decide.retries import retry_source
 from interlock.decide.sensors import Reading, concerned, key_matches, run_period, trigger_match
@@ -49,7 +49,7 @@ def begin(control: Control, config: PipelineConfig, schedule: Schedule, sensor: 
     if not trigger_match(trigger, sensor, control.now()).passed:
         return
     key = RunKey(config.id, schedule.schedule_id, str(period))
-    reason = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), period.day)
+    reason = catalog.calendar_reason(control.store, schedule, period)
     if reason is not None:
         opening.tell_excluded(control, key, reason)
         return

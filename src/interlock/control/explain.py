@@ -1,13 +1,13 @@
 """Gathers the facts for `why`: which run is meant, and everything the store knows of it. Reads only."""
 
 from collections.abc import Iterator, Sequence
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from interlock.control import catalog, promises, readiness, records, run_views, views
 from interlock.control.catalog import Stored
 from interlock.control.run_views import Attempt, RunDetail
-from interlock.decide import calendars, cron, plan, sensors, sla, why
+from interlock.decide import calendars, cron, expected, plan, sensors, sla, why
 from interlock.decide.expected import expected_granularity, expected_in, is_expected
 from interlock.decide.watchdog import trigger_deadline
 from interlock.model import keys
@@ -156,7 +156,7 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
     run = records.get_run(store, key) if detail is not None else None
     config = _config_of(store, found, run)
     schedule = config.schedule_of(key.schedule)
-    tick_at, day = _clock_of(schedule, key.period)
+    tick_at = _clock_of(schedule, key.period)
     named = catalog.calendars(store)
     rules, rules_at = _rules(store, config, key, run, detail, now)
     state = records.get_sla(store, key) if run is not None else _promised(store, found, key, now)
@@ -170,7 +170,7 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
         attempts=tuple(_attempts(detail)) if detail is not None else (),
         rules=tuple(rules),
         rules_at=rules_at,
-        withheld=calendars.withheld(schedule, named, day) if run is None else None,
+        withheld=expected.calendar_reason(schedule, named, key.period) if run is None else None,
         awaited_upstreams=_awaited(store, config, schedule, key) if run is None else (),
         sla=state,
         tick_at=tick_at,
@@ -195,15 +195,14 @@ def _config_of(store: Store, found: Stored, run: Run | None) -> PipelineConfig:
         return found.config
 
 
-def _clock_of(schedule: Schedule, period: Period) -> tuple[datetime | None, date]:
-    """When the clock opens the run of a period, and the day the calendar is asked about."""
+def _clock_of(schedule: Schedule, period: Period) -> datetime | None:
+    """When the clock opens the run of a period."""
     if schedule.cron is not None:
         tick = cron.tick_of_period(schedule, period)
-        return (tick.at, tick.local.date()) if tick is not None else (None, period.day)
+        return tick.at if tick is not None else None
     if schedule.include is not None and schedule.trigger is None:
-        at = clock_time(schedule.time or "00:00")
-        return local_time_on(period.day, at, zone(schedule.timezone)), period.day
-    return None, period.day
+        return local_time_on(period.day, clock_time(schedule.time or "00:00"), zone(schedule.timezone))
+    return None
 
 
 def _awaited(store: Store, config: PipelineConfig, schedule: Schedule, key: RunKey) -> tuple[str, ...]:

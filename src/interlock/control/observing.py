@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from interlock.control import after_run, catalog, dry_run, opening, promises, records, reopening, waking
 from interlock.control.context import Control
-from interlock.decide import calendars, sla
+from interlock.decide import sla
 from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
 from interlock.model import keys
 from interlock.model.config import Schedule
@@ -100,7 +100,6 @@ def _triggered(control: Control, current: catalog.InForce, schedule: Schedule, s
         start = opening.Start(
             key=key,
             opened_by=f"sensor {sensor.key}: {result.reason}",
-            day=period.day,
             first_arrival=sensor.received_at,
         )
         outcome = opening.open_first_with(control, current, start)
@@ -140,7 +139,7 @@ def _remember_arrival(
     """The first write of the trigger sensor for a run starts the clock of maxDuration, even if it does not open it."""
     if current.config.sla is None or current.config.sla.max_duration is None:
         return
-    if calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), key.period.day) is not None:
+    if catalog.calendar_reason(control.store, schedule, key.period) is not None:
         return
 
     def decide() -> tuple[None, list[Write]]:

@@ -4,7 +4,7 @@ Nothing is started here. The stream-router starts the execution from the change 
 repairs a start that was lost; so a crash at any instant leaves either no run or one that will be started.
 """
 
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from interlock.control import catalog, promises, records
 from interlock.control.context import Control
-from interlock.decide import calendars, sla, transitions
+from interlock.decide import sla, transitions
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule
 from interlock.model.events import Event, EventType
@@ -35,11 +35,10 @@ class Opened(StrEnum):
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a first attempt is to be opened. `day` is the day the calendar is asked about."""
+    """Why a first attempt is to be opened."""
 
     key: RunKey
     opened_by: str
-    day: date
     tick_at: datetime | None = None
     first_arrival: datetime | None = None
 
@@ -59,7 +58,7 @@ def open_first_with(control: Control, current: catalog.InForce, start: Start, ev
     if config.dry_run:
         return Opened.DRY_RUN
     schedule = config.schedule_of(start.key.schedule)
-    reason = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), start.day)
+    reason = catalog.calendar_reason(control.store, schedule, start.key.period)
     if reason is not None:
         tell_excluded(control, start.key, reason)
         return Opened.EXCLUDED

@@ -2,7 +2,7 @@
 
 from interlock.control import catalog, opening, readiness, records
 from interlock.control.context import Control
-from interlock.decide import calendars, readers, transitions
+from interlock.decide import readers, transitions
 from interlock.model import keys
 from interlock.model.keys import RunKey
 from interlock.model.run import FinalReason, Run, RunStatus, Source
@@ -25,7 +25,7 @@ def reopen(control: Control, current: catalog.InForce, key: RunKey, cause: str) 
         return
     if not readiness.readiness(control.store, config, key, control.now()).passed:
         return
-    reason = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), key.period.day)
+    reason = catalog.calendar_reason(control.store, schedule, key.period)
     if reason is not None:
         opening.tell_excluded(control, key, reason)
         return

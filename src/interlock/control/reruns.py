@@ -8,7 +8,7 @@ import structlog
 from interlock.control import catalog, opening, readiness, records, starting
 from interlock.control.catalog import InForce
 from interlock.control.context import Control
-from interlock.decide import calendars, transitions
+from interlock.decide import transitions
 from interlock.decide.reruns import RerunVerdict, decide_rerun
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
@@ -84,7 +84,7 @@ def _verdict(
     if config.job is None or config.dry_run:
         return RerunVerdict(False, f"{config.id} is a dry run: nothing is ever started")
     schedule = config.schedule_of(asked.schedule)
-    excluded = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), asked.key.period.day)
+    excluded = catalog.calendar_reason(control.store, schedule, asked.key.period)
     running = False
     if run is not None and transitions.job_may_have_started(run):
         state = question.ask(run)

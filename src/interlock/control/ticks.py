@@ -50,12 +50,12 @@ def _of_tick(schedule: Schedule, tick: cron.Tick) -> Due:
 
 
 def _inclusions(control: Control, schedule: Schedule, after: datetime, until: datetime) -> list[Due]:
-    """Inclusion dates without a trigger open at `time` on the date."""
+    """Inclusion dates without a trigger open at `time` on the date; an excluded one comes, too, and is told of then."""
     if schedule.include is None or schedule.trigger is not None:
         return []
     tz, at = zone(schedule.timezone), clock_time(schedule.time or "00:00")
     named = catalog.calendars_for(control.store, schedule)
-    days = calendars.included_days(schedule, named, to_local(after, tz).date(), to_local(until, tz).date())
+    days = calendars.listed_days(schedule, named, to_local(after, tz).date(), to_local(until, tz).date())
     found = [Due(local_time_on(day, at, tz), str(day), day, f"inclusion date {day}", tick=False) for day in days]
     return [one for one in found if after < one.at <= until]
 
@@ -65,7 +65,7 @@ def deliver(control: Control, config: PipelineConfig, schedule: Schedule, due: D
     if control.now() >= due.at + _late_by(schedule):
         return None
     key = RunKey(config.id, schedule.schedule_id, due.run_date)
-    start = opening.Start(key=key, opened_by=due.why, day=due.day, tick_at=due.at if due.tick else None)
+    start = opening.Start(key=key, opened_by=due.why, tick_at=due.at if due.tick else None)
     return opening.open_first(control, start)
 
 

@@ -61,7 +61,7 @@ def _advance(control: Control, current: catalog.InForce, key: RunKey, run: Run |
     if run is None:
         if not readiness.awaited_upstreams(control.store, config, key):
             why = f"cascade: {', '.join(entry.pipeline for entry in config.after)} completed {key.date}"
-            opening.open_first(control, opening.Start(key=key, opened_by=why, day=key.period.day))
+            opening.open_first(control, opening.Start(key=key, opened_by=why))
     elif not reopening.gave_up(run):
         _ask_again(control, config, run)
     elif readiness.reads(config, keys.UPSTREAM + marker.upstream):

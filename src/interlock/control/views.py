@@ -14,7 +14,7 @@ import msgspec
 from interlock.control import catalog, readiness, records, run_views
 from interlock.control.catalog import Stored
 from interlock.control.run_views import RunSummary, SlaView
-from interlock.decide import calendars, cron
+from interlock.decide import cron
 from interlock.decide.checks import RuleResult
 from interlock.decide.expected import declared_granularity
 from interlock.decide.sensors import key_matches, period_of_write
@@ -280,7 +280,7 @@ def readiness_of(
         results=list(verdict.results),
         evaluated_at=now,
         # An open run is not checked against the calendar again.
-        excluded=None if active else calendars.withheld(chosen, catalog.calendars(store), key.period.day),
+        excluded=None if active else catalog.calendar_reason(store, chosen, key.period),
         awaited_upstreams=list(readiness.awaited_upstreams(store, config, key)),
         run=run_views.summary_of(run_) if run_ else None,
         config_changed=config != current,

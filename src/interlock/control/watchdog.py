@@ -25,7 +25,7 @@ from interlock.control import (
     ticks,
 )
 from interlock.control.context import Control
-from interlock.decide import calendars, sla, watchdog
+from interlock.decide import expected, sla, watchdog
 from interlock.decide.expected import Latest, declared_granularity, expected_granularity
 from interlock.decide.sensors import key_matches, run_period, trigger_match
 from interlock.decide.watchdog import Finding
@@ -270,9 +270,9 @@ def _recover_cascade(control: Control, watched: Watched) -> None:
 def _open_lost(
     control: Control, watched: Watched, schedule: Schedule, key: RunKey, why: str, arrived: datetime | None
 ) -> None:
-    if calendars.withheld(schedule, watched.calendars, key.period.day) is not None:
+    if expected.calendar_reason(schedule, watched.calendars, key.period) is not None:
         return
-    start = opening.Start(key=key, opened_by=f"watchdog: {why}", day=key.period.day, first_arrival=arrived)
+    start = opening.Start(key=key, opened_by=f"watchdog: {why}", first_arrival=arrived)
     event = _recovered(control, key, f"its start had been lost ({why})")
     opening.open_first(control, start, event)
 

@@ -54,6 +54,11 @@ def withheld(schedule: Schedule, calendars: Calendars, day: date) -> str | None:
 
 def included_days(schedule: Schedule, calendars: Calendars, first: date, last: date) -> list[date]:
     """The inclusion dates from `first` to `last`, both counted, that are not excluded; none without `include`."""
+    return [day for day in listed_days(schedule, calendars, first, last) if exclusion(schedule, calendars, day) is None]
+
+
+def listed_days(schedule: Schedule, calendars: Calendars, first: date, last: date) -> list[date]:
+    """The inclusion dates from `first` to `last`, both counted, excluded or not; none without `include`."""
     include = schedule.include
     if include is None:
         return []
@@ -67,7 +72,7 @@ def included_days(schedule: Schedule, calendars: Calendars, first: date, last: d
     if weekdays:
         every = (first + timedelta(days=offset) for offset in range((last - first).days + 1))
         days.update(day for day in every if _weekday(day) in weekdays)
-    return [day for day in sorted(days) if exclusion(schedule, calendars, day) is None]
+    return sorted(days)
 
 
 @lru_cache(maxsize=1024)  # making a country's year takes from a millisecond to half a second

@@ -50,6 +50,8 @@ def _deadlines(schedule: Schedule, sla: Sla | None) -> tuple[str | None, ...]:
 
 def calendar_reason(schedule: Schedule, calendars: Calendars, period: Period) -> str | None:
     """Why the calendar withholds the run of a period: a tick is asked for by its own day, any other by the run's."""
+    if schedule.exclude is None and schedule.include is None:
+        return None
     if schedule.cron is None:
         return withheld(schedule, calendars, period.day)
     tick = cron.tick_of_period(schedule, period)

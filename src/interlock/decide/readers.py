@@ -56,7 +56,7 @@ def reach(config: PipelineConfig, sensor: Sensor) -> Reach | None:
 
 def observed(config: PipelineConfig, sensor: Sensor) -> Reach:
     """The runs that anything in a config, its trigger and post-run rules included, could connect with this write."""
-    if any(rule.period == "any" and rule.key == sensor.key for rule in config.validation.rules):
+    if any(rule.period == "any" and key_matches(rule.key, sensor.key) for rule in config.validation.rules):
         return _ALL
     own = period_of_write(sensor.key, sensor.data).period
     return Reach(own) if own is not None else _ALL

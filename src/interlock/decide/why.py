@@ -23,6 +23,7 @@ from interlock.model.config import Mode, PipelineConfig, Schedule
 from interlock.model.durations import format_duration
 from interlock.model.keys import RunKey
 from interlock.model.run import DryRun, FinalReason, Run, RunStatus, SlaKind, SlaOutcome, SlaState
+from interlock.model.times import to_local, zone
 
 
 class Mark(StrEnum):
@@ -206,11 +207,13 @@ def _calendar(facts: Facts) -> Iterator[Line]:
     if facts.withheld is not None:
         yield Line(facts.withheld, Mark.FAIL)
         return
-    schedule = facts.schedule
+    schedule, day = facts.schedule, facts.key.period.day
     if schedule.include is not None:
-        yield Line(f"{facts.key.period.day} is an inclusion date", Mark.PASS)
+        yield Line(f"{day} is an inclusion date", Mark.PASS)
     elif schedule.exclude is not None:
-        yield Line(f"{facts.key.period.day} is not excluded", Mark.PASS)
+        # A tick is asked for by its own day, which need not be that of its run.
+        day = day if facts.tick_at is None else to_local(facts.tick_at, zone(schedule.timezone)).date()
+        yield Line(f"{day} is not excluded", Mark.PASS)
 
 
 # ----------------------------------------------------------------------------------------------------------- rules
