@@ -1,6 +1,7 @@
 """What alerts say, in words, in blocks and on the console."""
 
 import io
+import json
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from rich.console import Console
 
 from interlock.alerts.blocks import blocks_of, cut, escape, fallback_of
 from interlock.alerts.console import ConsoleChannel
-from interlock.alerts.messages import message_of
+from interlock.alerts.messages import message_of, one_line
 from interlock.model.events import EventType, Severity
 from interlock.ports.channel import Alert
 from tests.alerts.alerts import event
@@ -143,6 +144,34 @@ def test_the_console_prints_one_line_whatever_is_in_it() -> None:
         "2026-03-02T08:00:00Z ERROR: SLA breach - gold 2026-03-02: failed faked line  [31m[bold]red; "
         "waiting for rows; hint: look\n"
     )
+
+
+def test_what_the_message_says_is_not_said_again() -> None:
+    said = event(
+        message="gold has missed its deadline: waiting for rows (no sensor rows)",
+        **BREACH | {"waitingFor": ["rows (no sensor rows)"]},
+    )
+    assert "Waiting for" not in dict(message_of(said).facts)
+    assert one_line(said).count("no sensor rows") == 1
+    both = ["rows (no sensor rows)", "export (no sensor export)"]
+    said = event(message="gold has missed its deadline: waiting for rows (no sensor rows) and 1 more", waitingFor=both)
+    assert dict(message_of(said).facts)["Waiting for"] == ", ".join(both)
+    assert one_line(said).count("no sensor rows") == 1
+    failed = event(EventType.JOB_FAILED, message="the job failed: lost executor", error="lost executor", attempt=1)
+    assert "Error" not in dict(message_of(failed).facts)
+
+
+def test_the_console_prints_json_where_the_logs_are_json() -> None:
+    out = io.StringIO()
+    channel = ConsoleChannel(Console(file=out, width=40), json=True)
+    evil = event(message="failed\nfaked line \x1b[31m[bold]red", **BREACH)
+    channel.send(Alert("1", evil), thread=None, maybe_sent=None)
+    (line,) = out.getvalue().splitlines()
+    told = json.loads(line)
+    assert (told["event"], told["level"], told["timestamp"]) == ("alert", "error", "2026-03-02T08:00:00Z")
+    assert (told["type"], told["pipeline"], told["date"]) == ("SLA_BREACH", "gold", "2026-03-02")
+    assert told["message"] == "failed\nfaked line \x1b[31m[bold]red"
+    assert told["detail"]["waitingFor"] == BREACH["waitingFor"]
 
 
 def test_the_console_is_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

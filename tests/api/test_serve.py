@@ -358,3 +358,16 @@ def test_the_discovery_file_is_private_and_stale_ones_do_not_count(tmp_path: Pat
 def test_what_is_not_understood_is_a_usage_error(tmp_path: Path, arguments: list[str]) -> None:
     assert interlock(tmp_path, "serve", *arguments).returncode == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_alerts_on_the_console_are_json_lines_where_the_log_is(tmp_path: Path) -> None:
+    write_pipeline(tmp_path, "gold", pipeline("gold"))
+    err = tmp_path / "err.txt"
+    with err.open("wb") as into, serving(tmp_path, stderr=into.fileno()) as server:
+        body = {"status": "ready", "date": "soon"}
+        assert server.client.put(f"{V1}/pipelines/gold/sensors/up", json=body).status_code == 200
+        until(lambda: "SENSOR_INVALID" in err.read_text() or None, "the alert")
+        assert server.stop() == 0
+    lines = [json.loads(line) for line in err.read_text().splitlines()]
+    (alert,) = [line for line in lines if line.get("event") == "alert"]
+    assert (alert["level"], alert["type"], alert["pipeline"]) == ("warning", "SENSOR_INVALID", "gold")

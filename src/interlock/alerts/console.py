@@ -1,13 +1,14 @@
-"""Alerts on the terminal: one readable line each, on standard error."""
+"""Alerts on the terminal: one line each, on standard error; readable, or JSON where the logs beside them are."""
 
 from datetime import datetime
 from typing import Final
 
+import msgspec
 from rich.console import Console
 from rich.text import Text
 
 from interlock.alerts.messages import one_line
-from interlock.model.events import Severity
+from interlock.model.events import Event, Severity
 from interlock.model.times import format_instant
 from interlock.ports.channel import Alert
 
@@ -21,16 +22,39 @@ _STYLES: Final = {
 
 
 class ConsoleChannel:
-    """`ports.channel.Channel`. A line that is printed twice after a crash harms nobody."""
+    """`ports.channel.Channel`. A line that is printed twice after a crash harms nobody.
 
-    def __init__(self, console: Console | None = None, name: str = NAME) -> None:
+    `json`: whoever collects the logs reads JSON lines, so an alert among them is one, with the same first fields.
+    """
+
+    def __init__(self, console: Console | None = None, name: str = NAME, *, json: bool = False) -> None:
         self.name = name
         self._console = console or Console(stderr=True)
+        self._json = json
 
     def send(self, alert: Alert, *, thread: str | None, maybe_sent: datetime | None) -> None:
         """Print it."""
         event = alert.event
+        if self._json:
+            self._console.out(json_line(event), highlight=False)
+            return
         line = Text(f"{format_instant(event.timestamp)} ")
         line.append(one_line(event), style=_STYLES[event.severity])
         # Whole lines, however narrow the terminal is: they are searched and copied.
         self._console.print(line, soft_wrap=True, highlight=False)
+
+
+def json_line(event: Event) -> str:
+    """An alert as a log line in JSON."""
+    fields = {
+        "event": "alert",
+        "level": event.severity.value,
+        "timestamp": format_instant(event.timestamp),
+        "type": event.type.value,
+        "pipeline": event.pipeline_id,
+        "schedule": event.schedule_id,
+        "date": event.date,
+        "message": event.message,
+        "detail": event.detail,
+    }
+    return msgspec.json.encode(fields).decode()

@@ -16,6 +16,8 @@ _LABELS: Final = {
     "status": "Status",
     "deadline": "Deadline",
     "breachAt": "Breach at",
+    "readyBy": "Ready by",
+    "readyByAt": "Ready by (UTC)",
     "waitingFor": "Waiting for",
     "attempt": "Attempt",
     "category": "Category",
@@ -33,6 +35,8 @@ _LABELS: Final = {
     "configVersion": "Config version",
     "requestedBy": "Requested by",
 }
+# The message often says these whole; said again they only make it longer.
+_SAID_ONCE: Final = frozenset({"waitingFor", "error", "reason"})
 # Told in another place, or of no use to a person.
 _NOT_FACTS: Final = frozenset({"actionHint", "dedupKey", "results", "errors", "checks"})
 
@@ -70,10 +74,11 @@ def about(event: Event) -> str:
 def one_line(event: Event) -> str:
     """Everything that matters in one line: for the console, and for notifications that show no blocks."""
     message = message_of(event)
-    waiting = dict(message.facts).get(_LABELS["waitingFor"])
+    waiting = _list(event.detail.get("waitingFor"))
+    unsaid = waiting and _text(waiting[0]) not in message.summary
     parts = [
         f"{message.title}: {message.summary}",
-        f"waiting for {waiting}" if waiting else "",
+        f"waiting for {_text(waiting)}" if unsaid else "",
         f"hint: {message.hint}" if message.hint else "",
     ]
     return printable("; ".join(part for part in parts if part))
@@ -99,7 +104,8 @@ def _facts(event: Event) -> list[tuple[str, str]]:
     order += [name for name in known if name in event.detail and name not in _LABELS]
     for name in order:
         value = _text(event.detail[name])
-        if name not in _NOT_FACTS and value:
+        said = name in _SAID_ONCE and value in event.message
+        if name not in _NOT_FACTS and value and not said:
             facts.append((_LABELS.get(name, name), value))
     return facts
 

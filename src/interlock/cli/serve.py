@@ -57,7 +57,8 @@ def serve(
     from interlock.embedded.logging import configure_logging
     from interlock.embedded.service import ServiceSettings
 
-    configure_logging(level=log_level, json=None if log_format is LogFormat.AUTO else log_format is LogFormat.JSON)
+    wanted = None if log_format is LogFormat.AUTO else log_format is LogFormat.JSON
+    json_logs = configure_logging(level=log_level, json=wanted)
     project = project_settings.load_project(find_toml(Path.cwd()), Path.cwd())
     if watchdog_interval is not None:
         project = replace(project, watchdog_interval=project_settings.watchdog_interval(watchdog_interval))
@@ -72,6 +73,7 @@ def serve(
         secrets=project.secrets,
         output=project.output,
         alerts=project.alerts,
+        json_logs=json_logs,
     )
     chosen_port = project.port if port is None else port
     settings = server.ServeSettings(

@@ -34,8 +34,9 @@ def build_alerting(
     clock: Clock,
     client: Callable[[], httpx.Client],
     slack_url: str | None = None,
+    json_console: bool = False,
 ) -> Alerting:
-    """The channels and routes of `[[alerts]]`; without any, the console.
+    """The channels and routes of `[[alerts]]`; without any, the console, in JSON lines where the logs are.
 
     `client` makes the HTTP client of webhooks, once: whoever makes it decides which addresses may be reached. Raises
     InvalidValueError that names every environment variable that is missing or unfit.
@@ -44,14 +45,14 @@ def build_alerting(
     if unusable:
         raise InvalidValueError("alerts cannot be sent: " + "; ".join(dict.fromkeys(unusable)))
     if not settings:
-        return Alerting(Routing([], [CONSOLE]), {CONSOLE: ConsoleChannel()})
+        return Alerting(Routing([], [CONSOLE]), {CONSOLE: ConsoleChannel(json=json_console)})
     http: list[httpx.Client] = []
     channels: dict[str, Channel] = {}
     for route in settings:
         if route.channel is ChannelKind.WEBHOOK and not http:
             http.append(client())
         if route.name not in channels:
-            channels[route.name] = _channel(route, environment, clock, http, slack_url)
+            channels[route.name] = _channel(route, environment, clock, http, slack_url, json_console=json_console)
     routes = [
         Route(f"alerts[{index}]", route.name, route.pattern, route.severity or Severity.WARNING)
         for index, route in enumerate(settings)
@@ -80,10 +81,12 @@ def _channel(
     clock: Clock,
     http: Sequence[httpx.Client],
     slack_url: str | None,
+    *,
+    json_console: bool,
 ) -> Channel:
     match route.channel:
         case ChannelKind.CONSOLE:
-            return ConsoleChannel(name=route.name)
+            return ConsoleChannel(name=route.name, json=json_console)
         case ChannelKind.SLACK:
             # Imported where it is needed: installations without Slack start faster.
             from interlock.alerts.slack import SLACK_API, SlackChannel

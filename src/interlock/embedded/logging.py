@@ -23,8 +23,8 @@ _CHATTY: Final = ("uvicorn", "uvicorn.error", "httpx", "httpcore", "litestar")
 _sinks: list[LogSink] = []
 
 
-def configure_logging(*, level: str = "info", json: bool | None = None, stream: TextIO | None = None) -> None:
-    """Set the logs up; `json` None decides by whether the stream is a terminal."""
+def configure_logging(*, level: str = "info", json: bool | None = None, stream: TextIO | None = None) -> bool:
+    """Set the logs up; `json` None decides by whether the stream is a terminal. True when they are JSON lines."""
     target = LogSink(stream or sys.stderr)
     _sinks[:] = [target]
     as_json = not target.isatty() if json is None else json
@@ -58,6 +58,7 @@ def configure_logging(*, level: str = "info", json: bool | None = None, stream: 
     root.setLevel(threshold)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(max(threshold, logging.WARNING))
+    return as_json
 
 
 def drain_logs(seconds: float) -> None:

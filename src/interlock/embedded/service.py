@@ -65,6 +65,7 @@ class ServiceSettings:
     secrets: Path | None = None
     output: OutputKept = field(default_factory=OutputKept)
     alerts: tuple[AlertRoute, ...] = ()
+    json_logs: bool = False
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     control: Settings = field(default_factory=Settings)
 
@@ -138,6 +139,7 @@ class Service:
             self.settings.environment,
             clock=self.clock,
             client=lambda: guarded_client(allowed, resolve_host),
+            json_console=self.settings.json_logs,
         )
 
     def job_ended(self, key: RunKey, attempt: int) -> None:
