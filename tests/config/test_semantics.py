@@ -399,6 +399,19 @@ UNNOTICED = "nothing notices if this never starts: it has no cron, no SLA, no tr
                 "sla.deadline: 10:30 is one time a day, and the runs are hourly: write :30 for each hour's own time",
             ],
         ),
+        (pipeline(sla={"deadline": "10:00", "readyBy": "09:00", "expectedDuration": "1h"}), []),
+        (
+            # The first 07:00 after a tick at 08:00 is tomorrow's.
+            pipeline(sla={"deadline": "10:00", "readyBy": "07:00", "expectedDuration": "1h"}),
+            ["sla.readyBy: 07:00 is not before the breach of the deadline 10:00, which says the same"],
+        ),
+        (
+            pipeline(
+                schedule={"trigger": TRIGGER, "granularity": "hour"},
+                sla={"deadline": ":30", "readyBy": ":30", "expectedDuration": "5m"},
+            ),
+            ["sla.readyBy: :30 is not before the breach of the deadline :30, which says the same"],
+        ),
         (
             pipeline(schedule={"trigger": TRIGGER, "granularity": "hour"}, sla={"readyBy": "09:00"}),
             ["sla.readyBy: 09:00 is one time a day, and the runs are hourly: write :00 for each hour's own time"],

@@ -87,6 +87,16 @@ def test_an_alert_is_judged_by_the_config_of_its_instant(installation: Installat
     assert [event.detail["deadline"] for event in installation.events(EventType.SLA_BREACH)] == ["11:00"]
 
 
+def test_a_deadline_that_is_moved_into_the_past_alerts_at_once(installation: Installation) -> None:
+    installation.go_to("09:00:00")
+    earlier = DOCUMENT | SENSOR_DRIVEN | {"sla": {"deadline": "08:30", "dayOffset": 0}}
+    applied = {"document": earlier, "firstAppliedAt": "2026-03-02T07:55:00Z"}
+    installation.put(keys.CONFIG, applied)
+
+    (breach,) = installation.events(EventType.SLA_BREACH)
+    assert (breach.timestamp, breach.detail["deadline"]) == (at("09:00"), "08:30")
+
+
 def test_an_invalid_config_silences_nothing(installation: Installation) -> None:
     installation.put(
         keys.CONFIG, {"document": {"pipeline": {"id": "orders"}}, "firstAppliedAt": "2026-03-02T07:55:00Z"}

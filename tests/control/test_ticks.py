@@ -5,11 +5,13 @@ from typing import Any
 
 import pytest
 
-from interlock.control import records
+from interlock.control import catalog, records
+from interlock.model import keys
+from interlock.model.config import Calendar
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import RunStatus
-from tests.control.test_rare_events import KEY, START, Installation, Target
+from tests.control.test_rare_events import DOCUMENT, KEY, START, Installation, Target
 
 
 def away(installation: Installation, **delta: float) -> None:
@@ -72,6 +74,26 @@ def test_what_the_calendar_withholds_is_neither_delivered_nor_missed(
     assert installation.events(EventType.TRIGGER_STARTED) == []
     assert installation.events(EventType.SCHEDULE_MISSED) == []
     assert installation.events(EventType.IRREGULAR_SCHEDULE_MISSED) == []
+
+
+@pytest.mark.parametrize(("minutes", "opened"), [(30, 1), (90, 0)])
+def test_a_date_that_leaves_the_calendar_after_its_tick_is_opened_late_or_missed(minutes: int, opened: int) -> None:
+    installation = Installation(Target())
+    store = installation.engine.store
+    store.commit([catalog.put_calendar(Calendar(name="office", dates=["2026-03-02"]))])
+    installation.put(
+        keys.CONFIG, {"document": DOCUMENT | {"schedule": {"cron": "0 8 * * *", "exclude": {"calendar": "office"}}}}
+    )
+    for later in range(0, minutes, 5):
+        installation.go_to(f"{8 + later // 60:02}:{later % 60:02}:00")
+        assert installation.engine.watch() == []
+    store.commit([catalog.put_calendar(Calendar(name="office", dates=["2026-12-25"]))])
+    installation.settle()
+    assert installation.engine.watch() == []
+
+    assert len(installation.events(EventType.PIPELINE_EXCLUDED)) == 1
+    assert len(installation.events(EventType.TRIGGER_STARTED)) == opened
+    assert len(installation.events(EventType.SCHEDULE_MISSED)) == 1 - opened
 
 
 def test_a_tick_before_the_pipeline_was_applied_is_nobodys(installation: Installation) -> None:

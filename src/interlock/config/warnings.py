@@ -27,7 +27,7 @@ from interlock.model.config import (
     past_the_hour,
 )
 from interlock.model.durations import format_duration
-from interlock.model.periods import Granularity, day_period
+from interlock.model.periods import Granularity, day_period, period_of
 
 EXECUTION_TIMEOUT: Final = timedelta(hours=4)
 LATE_BREACH: Final = timedelta(hours=12)
@@ -74,6 +74,7 @@ def find_warnings(
         yield _warning(("sla",), "no expectedDuration: there will be no warning before the breach")
     if sla is not None:
         yield from _late_breaches(sla, config)
+        yield from _late_readiness(sla, config)
     yield from _hours_unsaid(config)
     yield from _clock_times_of_hours(config)
     if not config.dry_run:
@@ -219,6 +220,28 @@ def _late_at(schedule: Schedule, sla: Sla, sample: datetime) -> timedelta | None
         period, start = tick.period, tick.at
     breach = sla_times(sla, schedule, period, None, tick_at=start).breach_at
     return None if breach is None else breach - start
+
+
+def _late_readiness(sla: Sla, config: PipelineConfig) -> Iterator[Finding]:
+    """`readyBy` from the breach on is never told of: the breach was."""
+    if sla.ready_by is None or sla.deadline is None:
+        return
+    if any(_ready_in_time(sla, schedule, sample) for schedule in config.all_schedules for sample in _SAMPLES):
+        return
+    message = f"{sla.ready_by} is not before the breach of the deadline {sla.deadline}, which says the same"
+    yield _warning(("sla", "readyBy"), message)
+
+
+def _ready_in_time(sla: Sla, schedule: Schedule, sample: datetime) -> bool:
+    hourly = declared_periods(schedule) is Granularity.HOUR or past_the_hour(sla.deadline)
+    period, start = period_of(sample.replace(tzinfo=None), Granularity.HOUR if hourly else Granularity.DAY), None
+    if schedule.cron is not None:
+        tick = next_tick(schedule, sample)
+        if tick is None:
+            return True
+        period, start = tick.period, tick.at
+    times = sla_times(sla, schedule, period, None, tick_at=start)
+    return times.ready_by_at is None or times.breach_at is None or times.ready_by_at < times.breach_at
 
 
 def _clocks(sla: Sla | None) -> list[tuple[Path, str]]:
