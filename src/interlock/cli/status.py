@@ -209,6 +209,8 @@ def _sla(sla: "Sla | None") -> "tuple[str | None, datetime | None]":
     breach = min((at for at in (sla.breach_at, sla.relative_breach_at) if at is not None), default=None)
     if sla.outcome is not None:
         return sla.outcome, breach
+    if sla.back_fill:
+        return "back-fill", None
     if any(kind in sla.fired for kind in ("breach", "relative-breach")):
         return "breached", breach
     if sla.fired:
@@ -247,7 +249,7 @@ def _sla_cell(row: StatusRow, at: datetime) -> str:
     match row.sla:
         case None:
             return "-"
-        case "due" | "warned":
+        case "due" | "warned" if row.sla_at is not None:
             return f"{row.sla}, breach {away(row.sla_at, at)}"
         case "breached":
             return f"breached {away(row.sla_at, at)}"
