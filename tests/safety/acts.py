@@ -182,7 +182,12 @@ def _withheld(ledger: Ledger, key: RunKey, event: Event) -> str | None:
 
 
 def _harmless(type_: EventType) -> bool:
-    observed = (EventType.PIPELINE_EXCLUDED, EventType.SENSOR_INVALID, EventType.RERUN_REJECTED)
+    observed = (
+        EventType.PIPELINE_EXCLUDED,
+        EventType.PIPELINE_REMOVED,
+        EventType.SENSOR_INVALID,
+        EventType.RERUN_REJECTED,
+    )
     return type_.startswith("DRY_RUN_") or type_ in observed
 
 
