@@ -146,7 +146,11 @@ class FakeAirflow(ApiServer):
             assert call.headers["accept"] == "text/plain"
             return Reply(200, "\n".join(["worker-1", *lines]).encode(), {"Content-Type": "text/plain"})
         assert call.headers["accept"] == "application/x-ndjson"
-        messages: list[dict[str, Any]] = [{"timestamp": None, "event": "::group::Log message source details"}]
+        messages: list[dict[str, Any]] = [
+            {"timestamp": None, "event": "::group::Log message source details"},
+            {"timestamp": None, "event": "/opt/airflow/logs/attempt=1.log"},
+            {"timestamp": None, "event": "::endgroup::"},
+        ]
         for line in lines:
             level, _, text = line.partition(": ")
             message: dict[str, Any] = {"timestamp": "2026-03-02T08:00:01Z", "event": text, "level": level}

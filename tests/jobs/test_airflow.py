@@ -1,8 +1,10 @@
 """DAG runs: what is sent, what each state and answer means, and that a run is never created twice."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any, Literal
 
+import msgspec
 import pytest
 
 from interlock.jobs.airflow import STATES, AirflowRunner, logical_dates
@@ -11,6 +13,7 @@ from interlock.model.errors import InvalidValueError, JobStartError, JobStopErro
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery
+from tests.conformance.manual_clock import ManualClock
 from tests.jobs.airflow_server import PASSWORD, USER, FakeAirflow
 from tests.jobs.api_server import Reply
 from tests.jobs.loopback import unused_port
@@ -18,6 +21,7 @@ from tests.jobs.loopback import unused_port
 JWT = {"type": "jwt", "username": USER, "password": PASSWORD}
 BASIC = {"type": "basic", "username": USER, "password": PASSWORD}
 STARTED = JobStarted(job_id="run-1")
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 Versions = Literal["v1", "v2"]
 
 
@@ -35,7 +39,7 @@ def airflow3() -> Iterator[FakeAirflow]:
 
 @pytest.fixture
 def runner() -> Iterator[AirflowRunner]:
-    made = AirflowRunner(RestClient(True))
+    made = AirflowRunner(RestClient(True), ManualClock(NOW))
     yield made
     made.close()
 
@@ -77,6 +81,24 @@ def test_a_start_that_never_arrived_is_made_again(runner: AirflowRunner, airflow
     assert runner.recover(asked(airflow)) is Recovery.START_AGAIN
 
 
+@pytest.mark.parametrize(
+    ("begins", "now", "date"),
+    [
+        (None, NOW, "2026-03-02T10:00:00Z"),
+        (datetime(2026, 3, 2, 1, tzinfo=UTC), NOW, "2026-03-02T01:00:00Z"),
+        # Airflow would not run its tasks before that instant.
+        (datetime(2026, 3, 3, 5, tzinfo=UTC), NOW, "2026-03-02T11:59:59Z"),
+    ],
+)
+def test_the_logical_date_is_where_the_period_begins_and_never_to_come(
+    airflow3: FakeAirflow, begins: datetime | None, now: datetime, date: str
+) -> None:
+    own, moved = logical_dates(msgspec.structs.replace(asked(airflow3), begins_at=begins), now)
+    assert own == date
+    assert moved.startswith(date[:-1])
+    assert len(moved) == len("2026-03-02T10:00:00.123456Z")
+
+
 def test_attempts_and_other_peoples_runs_do_not_collide(runner: AirflowRunner, airflow: FakeAirflow) -> None:
     airflow.runs["orders", "scheduled"] = {"logical_date": "2026-03-02T10:00:00Z", "state": "success"}
     runner.start(asked(airflow))
@@ -86,7 +108,7 @@ def test_attempts_and_other_peoples_runs_do_not_collide(runner: AirflowRunner, a
     assert dates["run-2"] == "2026-03-02T10:00:00.000001Z"
     assert dates["run-1"].startswith("2026-03-02T10:00:00.")
     assert len(set(dates.values())) == 3
-    other = logical_dates(asked(airflow, "run-3"))[1]
+    other = logical_dates(asked(airflow, "run-3"), NOW)[1]
     airflow.runs["orders", "by-chance"] = {"logical_date": other, "state": "success"}
     with pytest.raises(JobStartError, match="has other runs of the logical date") as caught:
         runner.start(asked(airflow, "run-3"))
@@ -158,7 +180,7 @@ def test_before_anything_was_asked_for_a_failure_is_passing(runner: AirflowRunne
 
 
 def test_a_private_address_is_refused(airflow3: FakeAirflow) -> None:
-    guarded = AirflowRunner(RestClient())
+    guarded = AirflowRunner(RestClient(), ManualClock(NOW))
     with pytest.raises(JobStartError, match="loopback address") as caught:
         guarded.start(asked(airflow3))
     assert caught.value.permanent
@@ -340,6 +362,7 @@ def test_output_is_the_log_of_task_after_task(runner: AirflowRunner, airflow: Fa
     airflow.end("running", ended, running, later)
     first = runner.output(request, "run-1")
     assert "==> load, try 1 <==" in first.text
+    assert "/opt/airflow/logs" not in first.text
     assert "12 rows" in first.text
     assert "half" in first.text
     assert "sent" not in first.text  # what comes behind a running task would move

@@ -21,6 +21,7 @@ from interlock.model.errors import InterlockError, InvalidValueError, JobStartEr
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory, FinalReason, JobEvent, JobRecord, Run, RunStatus
+from interlock.model.times import zone
 from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobState, JobStatus, Recovery
 from interlock.ports.store import Write
 
@@ -270,7 +271,15 @@ def request_of(control: Control, config: PipelineConfig, run: Run) -> JobRequest
         attempt=run.attempt,
         environment=control.settings.environment,
     )
-    return JobRequest(key=run.key, attempt=run.attempt, run_id=run.run_id, config=filled, started_at=run.triggered_at)
+    schedule = config.find_schedule(run.schedule)
+    return JobRequest(
+        key=run.key,
+        attempt=run.attempt,
+        run_id=run.run_id,
+        config=filled,
+        started_at=run.triggered_at,
+        begins_at=run.key.period.start(zone(schedule.timezone if schedule is not None else "UTC")),
+    )
 
 
 def job_record(run: Run, status: JobStatus, at: datetime, *, by: str = "") -> JobRecord:

@@ -2,8 +2,9 @@
 
 That id is the idempotency key: a second start of the same run is answered with 409, and the run that is there is ours.
 A DAG that is missing or paused is refused before anything is started: Airflow takes runs of a paused DAG, and never
-runs them. No two runs of a DAG have the same logical date: attempts are a microsecond apart, and where somebody else's
-run has the date already, ours is moved by less than a second.
+runs them. Nor does it run the tasks of a run whose logical date is still to come. No two runs of a DAG have the same
+logical date: attempts are a microsecond apart, and where somebody else's run has the date already, ours is moved by
+less than a second.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,8 @@ from interlock.jobs.rest import Answer, NotReachedError, RestClient, refusal, to
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.job_configs import AirflowConfig, BasicAuth
 from interlock.model.run import FailureCategory
-from interlock.ports.job_targets import JobTarget
+from interlock.ports.clock import Clock
+from interlock.ports.job_targets import JobTarget, TargetSettings
 from interlock.ports.jobs import JobOutput, JobRequest, JobStarted, JobState, JobStatus, JobStop, Recovery
 
 _ERROR_LINES: Final = 20
@@ -38,8 +40,9 @@ STATES: Final = {
 class AirflowRunner:
     """DAG runs of any number of Airflows."""
 
-    def __init__(self, client: RestClient) -> None:
+    def __init__(self, client: RestClient, clock: Clock) -> None:
         self._client = client
+        self._clock = clock
         self._api = AirflowApi(client)
 
     def start(self, request: JobRequest) -> JobStarted:
@@ -51,10 +54,11 @@ class AirflowRunner:
         except UnavailableError as error:
             raise JobStartError(str(error), permanent=False) from error  # nothing was asked for yet
         note = {"note": f"started by Interlock for {request.key}, attempt {request.attempt}"} if version == "v2" else {}
-        for date in logical_dates(request):
+        dates = logical_dates(request, self._clock.now())
+        for date in dates:
             if self._created(config, request.run_id, {"logical_date": date, "conf": config.conf, **note}):
                 return JobStarted(job_id=request.run_id)
-        message = f"{_dag(config)} has other runs of the logical date {logical_dates(request)[0]}: delete them"
+        message = f"{_dag(config)} has other runs of the logical date {dates[0]}: delete them"
         raise JobStartError(message, permanent=True)
 
     def recover(self, request: JobRequest) -> JobStarted | Recovery:
@@ -173,12 +177,13 @@ class AirflowRunner:
         return f"; its last output:\n{text}" if text else ""
 
 
-def logical_dates(request: JobRequest) -> tuple[str, str]:
-    """The run's own date and hour, written as UTC, so that `{{ ds }}` is `${DATE}`; and one to take when that is taken.
+def logical_dates(request: JobRequest, now: datetime) -> tuple[str, str]:
+    """The instant at which the run's period begins, or now if that is still to come; and a date to take instead.
 
     The second is the same for every start of this run, and for no other run, but for one in a million.
     """
-    at = request.key.period.at.replace(tzinfo=UTC)
+    begins = request.begins_at or request.key.period.at.replace(tzinfo=UTC)
+    at = min(begins, (now - timedelta(seconds=1)).astimezone(UTC).replace(microsecond=0))
     own = at + timedelta(microseconds=request.attempt - 1)
     moved = at + timedelta(microseconds=1000 + int(sha256(request.run_id.encode()).hexdigest(), 16) % 998_000)
     return _rfc3339(own), _rfc3339(moved)
@@ -200,4 +205,9 @@ def _auth_hint(config: AirflowConfig, answer: Answer) -> str:
     return "; Airflow 3 takes auth of type jwt or bearer" if isinstance(config.auth, BasicAuth) else ""
 
 
-TARGET: Final = JobTarget(make=lambda settings: AirflowRunner(RestClient(settings.allow_private)), config=AirflowConfig)
+def make_airflow_runner(settings: TargetSettings) -> AirflowRunner:
+    """The runner of an installation."""
+    return AirflowRunner(RestClient(settings.allow_private), settings.clock)
+
+
+TARGET: Final = JobTarget(make=make_airflow_runner, config=AirflowConfig)

@@ -18,6 +18,7 @@ _TASK_LIMIT: Final = 1024 * 1024
 _MOST_TASKS: Final = 50
 _ENDED: Final = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
 _FAILED: Final = "failed"
+_SKIPPED: Final = ("::group::Log message source details", "::group::Pre Execute")
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -84,6 +85,8 @@ def task_log(api: AirflowApi, config: AirflowConfig, run_id: str, task: Task) ->
 
 
 def _messages(answer: Answer) -> Iterator[str]:
+    """The messages, without where they were read from and what Airflow did before the task: nobody asks for that."""
+    skipping = False
     for line in answer.body.splitlines():
         try:
             message = msgspec.json.decode(line)
@@ -91,7 +94,11 @@ def _messages(answer: Answer) -> Iterator[str]:
             continue  # the last one, cut off
         if isinstance(message, str):
             yield message
-        elif isinstance(message, dict) and not str(message.get("event", "")).startswith("::"):
+            continue
+        event = str(message.get("event", "")) if isinstance(message, dict) else "::"
+        if event.startswith("::"):
+            skipping = event in _SKIPPED
+        elif not skipping:
             yield from _lines(message)
 
 

@@ -17,7 +17,8 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A job to start, with templates already filled in. `run_id` is ours, made and stored before the start.
 
     What the controller hands out still has its secrets as `decide.templates.SecretText`; what a target gets does not.
-    `started_at` is when the target had answered the start; None until then.
+    `started_at` is when the target had answered the start; None until then. `begins_at` is the instant at which the
+    run's period begins, in the zone of its schedule.
     """
 
     key: RunKey
@@ -25,6 +26,7 @@ class JobRequest(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     config: Mapping[str, Any]
     started_at: datetime | None = None
+    begins_at: datetime | None = None
 
 
 class JobState(StrEnum):
