@@ -74,6 +74,8 @@ TABLE: list[tuple[str, str, Any, set[str]]] = [
     ("POST", f"{V1}/pipelines/bronze/jobs", {"date": "2026-03-03", "result": "fail"}, {"job:write", "of-ingest"}),
     ("POST", f"{V1}/pipelines/gold/reruns", {"date": "never"}, {"operate"}),
     ("POST", f"{V1}/watchdog/run", None, {"operate"}),
+    ("GET", f"{V1}/alerts", None, {"operate"}),
+    ("POST", f"{V1}/alerts:test", {"channel": "none"}, {"operate"}),
     ("GET", f"{V1}/dlq", None, {"operate"}),
     ("POST", f"{V1}/dlq/redrive", {"ids": [99]}, {"operate"}),
     ("PUT", f"{V1}/pipelines/gold", {}, set()),

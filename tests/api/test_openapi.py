@@ -42,6 +42,8 @@ ROUTES = [
     ("GET", f"{V1}/pipelines/{{pipeline}}/why"),
     ("GET", f"{V1}/calendars"),
     ("PUT", f"{V1}/calendars/{{name}}"),
+    ("GET", f"{V1}/alerts"),
+    ("POST", f"{V1}/alerts:test"),
     ("GET", f"{V1}/dlq"),
     ("POST", f"{V1}/dlq/redrive"),
     ("GET", f"{V1}/stats"),

@@ -14,6 +14,7 @@ from litestar.openapi.spec import Components, SecurityScheme
 
 from interlock import __version__
 from interlock.api import (
+    alerts,
     auth,
     calendars,
     callbacks,
@@ -62,6 +63,7 @@ def create_litestar(service: Service, metrics: Metrics, *, public_url: str = "")
             *events.ROUTES,
             *lineage.ROUTES,
             *operations.ROUTES,
+            *alerts.ROUTES,
             *controller.ROUTES,
             *overview.ROUTES,
             *session.ROUTES,

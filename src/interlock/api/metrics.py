@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 from interlock import __version__
 from interlock.control import config_files, records
+from interlock.embedded import delivery_views
 from interlock.embedded.service import Service
 from interlock.model.errors import InterlockError
 from interlock.model.events import CATALOGUE, Event, EventType
@@ -128,11 +129,19 @@ class _State(Collector):
         degraded = len(self._service.degradations())
         yield GaugeMetricFamily("interlock_degraded", "What the controller works in spite of.", value=degraded)
 
+    def _alerts(self) -> Iterator[Metric]:
+        found = delivery_views.counts(self._service.database)
+        yield GaugeMetricFamily("interlock_alerts_waiting", "Alerts that are to be delivered.", value=found.waiting)
+        failing = found.failing_channels
+        yield GaugeMetricFamily("interlock_alert_channels_failing", "Channels that do not take alerts.", value=failing)
+        yield GaugeMetricFamily("interlock_alerts_given_up", "Alerts that became dead letters.", value=found.given_up)
+
     def _tables(self) -> Iterator[Metric]:
         database = self._service.database
         (waiting,) = database.read("SELECT count(*) FROM executions WHERE due_ms IS NOT NULL")[0]
         yield GaugeMetricFamily("interlock_executions_waiting", "Executions that wait for a time.", value=waiting)
         (timers,) = database.read("SELECT count(*) FROM timers")[0]
         yield GaugeMetricFamily("interlock_timers", "Armed timers.", value=timers)
+        yield from self._alerts()
         letters = self._service.dead_letters.count()
         yield GaugeMetricFamily("interlock_dead_letters", "What was given up and waits for a person.", value=letters)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from interlock.client.answers import (
         Controller,
         DeadLetter,
+        Delivery,
         Event,
         JobRecord,
         Pipeline,
@@ -109,6 +110,12 @@ class Backend(Protocol):
 
     def run_watchdog(self) -> "WatchdogPass":
         """One pass of the watchdog, now."""
+        ...
+
+    def alerts(
+        self, *, state: str | None = None, channel: str | None = None, limit: int | None = 100
+    ) -> "list[Delivery]":
+        """Alerts on their way to people, the latest first."""
         ...
 
     def dead_letters(self, *, limit: int | None = 100) -> "list[DeadLetter]":

@@ -128,6 +128,7 @@ def _contents(backend: "StoreBackend") -> Iterator[Check]:
     yield _dead_letters(len(backend.dead_letters(limit=1000)))
     yield _invalid([one.id for one in backend.pipelines() if not one.valid])
     yield from _folders(backend.controller())
+    yield from _alerts(backend)
     yield _future(backend)
     yield from _watched(backend)
 
@@ -170,6 +171,21 @@ def _folders(controller: "Controller") -> Iterator[Check]:
         name = file.file.rpartition("/")[2]
         detail = f"{name} {file.verdict}: {file.errors[0] if file.errors else ''}"
         yield Check(name="config file", ok=False, detail=detail, advice="mend it; `interlock validate` says all of it")
+
+
+def _alerts(backend: "StoreBackend") -> Iterator[Check]:
+    """Do people hear of anything?"""
+    from interlock.embedded.delivery_views import counts, failing_channels
+
+    failing = failing_channels(backend.database)
+    for one in failing:
+        tried = "1 try" if one.tries == 1 else f"{one.tries} tries"
+        detail = f"{one.channel} fails since {moment(one.since)}, {tried}: {one.error}"
+        advice = f"mend it; `interlock alerts test {one.channel}` tries it; what waits is tried for a day"
+        yield Check(name="alerts", ok=False, detail=detail, advice=advice)
+    if not failing:
+        waiting = counted(counts(backend.database).waiting, "alert")
+        yield Check(name="alerts", ok=True, detail=f"no channel fails, {waiting} on the way")
 
 
 def _future(backend: "StoreBackend") -> Check:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from interlock import __version__
-from interlock.cli import dlq, job, sensor
+from interlock.cli import alerts, dlq, job, sensor
 from interlock.cli.apply import apply
 from interlock.cli.demo import demo
 from interlock.cli.doctor import doctor
@@ -60,7 +60,13 @@ app = typer.Typer(
 )
 for _command in _COMMANDS:
     app.command()(_command)
-for _name, _group in (("sensor", sensor.app), ("job", job.app), ("dlq", dlq.app), ("token", token)):
+for _name, _group in (
+    ("sensor", sensor.app),
+    ("job", job.app),
+    ("dlq", dlq.app),
+    ("alerts", alerts.app),
+    ("token", token),
+):
     app.add_typer(_group, name=_name)
 
 

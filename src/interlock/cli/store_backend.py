@@ -20,9 +20,11 @@ from interlock.control import catalog, controller_view, event_views, records, re
 from interlock.control.config_files import degradations
 from interlock.control.context import Control
 from interlock.control.event_views import Wanted
+from interlock.embedded import delivery_views
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
 from interlock.embedded.dead_letters import DeadLetters
+from interlock.embedded.delivery_rows import DeliveryState
 from interlock.embedded.engine import Engine
 from interlock.embedded.store import SqliteStore
 from interlock.model import keys
@@ -233,11 +235,20 @@ class StoreBackend:
 
     def controller(self) -> answers.Controller:
         """How the controller stands, as far as its store says."""
-        return _answer(controller_view.config_state(self.store, degradations(self.store)), answers.Controller)
+        degraded = [*degradations(self.store), *delivery_views.degradations(self.database)]
+        return _answer(controller_view.config_state(self.store, degraded), answers.Controller)
 
     def run_watchdog(self) -> answers.WatchdogPass:
         """One pass of the watchdog, now."""
         return answers.WatchdogPass(failed_checks=self._engine.watch())
+
+    def alerts(
+        self, *, state: str | None = None, channel: str | None = None, limit: int | None = 100
+    ) -> list[answers.Delivery]:
+        """Alerts on their way to people, the latest first."""
+        wanted = None if state is None else DeliveryState(state)
+        found = delivery_views.deliveries(self.database, state=wanted, channel=channel, limit=limit or _ALL)
+        return [_answer(one, answers.Delivery) for one in found]
 
     def dead_letters(self, *, limit: int | None = 100) -> list[answers.DeadLetter]:
         """What was given up on, in the order it came."""

@@ -302,6 +302,35 @@ class Controller(_Answer, frozen=True, kw_only=True):
     degraded: list[str] = []
 
 
+class Delivery(_Answer, frozen=True, kw_only=True):
+    """An alert on its way to a channel. `state` is waiting, sent or dead; `due_at` is the next try."""
+
+    id: int
+    channel: str
+    event_id: str = ""
+    pipeline: str = ""
+    state: str = ""
+    tries: int = 0
+    queued_at: datetime | None = None
+    due_at: datetime | None = None
+    settled_at: datetime | None = None
+    error: str = ""
+
+
+class ChannelTest(_Answer, frozen=True, kw_only=True):
+    """What became of a test alert on one channel."""
+
+    channel: str
+    ok: bool
+    error: str = ""
+
+
+class AlertTest(_Answer, frozen=True, kw_only=True):
+    """What became of a test alert on each channel."""
+
+    channels: list[ChannelTest] = []
+
+
 class DeadLetter(_Answer, frozen=True, kw_only=True):
     """A record that was given up on, whole. `source` is who failed on it."""
 

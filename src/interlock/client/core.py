@@ -149,6 +149,17 @@ class Core:
         """One pass of the watchdog, now."""
         return self.exchange.call(requests.post_watchdog(), answers.WatchdogPass)
 
+    def alerts(
+        self, *, state: str | None = None, channel: str | None = None, limit: int | None = 100
+    ) -> Flow[list[answers.Delivery]]:
+        """Alerts on their way to people, the latest first; `state` is waiting, sent or dead."""
+        return self.exchange.pages(requests.list_alerts(state, channel), answers.Delivery, limit)
+
+    def test_alerts(self, channel: str | None = None) -> Flow[list[answers.ChannelTest]]:
+        """Send a test alert on one channel, or on all; what became of it on each."""
+        sent = yield from self.exchange.call(requests.post_alerts_test(channel), answers.AlertTest, repeatable=False)
+        return sent.channels
+
     def dead_letters(self, *, limit: int | None = 100) -> Flow[list[answers.DeadLetter]]:
         """What was given up on, in the order it came."""
         return self.exchange.pages(requests.list_dead_letters(), answers.DeadLetter, limit)

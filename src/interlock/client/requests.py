@@ -15,6 +15,7 @@ from interlock.client.values import encoded
 API: Final = "/api/v1"
 PIPELINES: Final = f"{API}/pipelines"
 CALENDARS: Final = f"{API}/calendars"
+ALERTS: Final = f"{API}/alerts"
 CONTROLLER: Final = f"{API}/controller"
 EVENTS: Final = f"{API}/events"
 STREAM: Final = f"{API}/events/stream"
@@ -115,6 +116,16 @@ def get_run(pipeline: str, schedule: str, date: str) -> Send:
 def get_controller() -> Send:
     """How the controller stands."""
     return Send(method="GET", path=CONTROLLER)
+
+
+def list_alerts(state: str | None, channel: str | None) -> Send:
+    """Alerts on their way."""
+    return Send(method="GET", path=ALERTS, params=_given(state=state, channel=channel))
+
+
+def post_alerts_test(channel: str | None) -> Send:
+    """Try the channels."""
+    return _with_body("POST", f"{ALERTS}:test", _given(channel=channel))
 
 
 def post_rerun(pipeline: str, date: str, schedule: str | None, reason: str, *, force: bool) -> Send:

@@ -93,6 +93,8 @@ class Client:
     stats = _method(Core.stats)
     controller = _method(Core.controller)
     run_watchdog = _method(Core.run_watchdog)
+    alerts = _method(Core.alerts)
+    test_alerts = _method(Core.test_alerts)
     dead_letters = _method(Core.dead_letters)
     redrive = _method(Core.redrive)
 

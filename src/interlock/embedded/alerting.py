@@ -7,6 +7,7 @@ from typing import Final
 
 from interlock.control import alert_dispatcher
 from interlock.control.alert_channels import Alerting
+from interlock.control.alert_tests import ChannelTest, test_alert, try_channels
 from interlock.embedded.database import Database
 from interlock.embedded.deliveries import Deliveries
 from interlock.embedded.store import SqliteStore
@@ -31,6 +32,7 @@ class AlertDispatcher:
         jitter: Callable[[], float] = random,
     ) -> None:
         self._routing = alerting.routing
+        self._channels = alerting.channels
         self.deliveries = Deliveries(database, store, alerting.channels, clock, jitter=jitter)
         self.consumer = StreamConsumer(database, CONSUMER, (Table.EVENTS,), self._handle)
 
@@ -52,6 +54,10 @@ class AlertDispatcher:
     def next_at(self) -> datetime | None:
         """When something is to be sent."""
         return self.deliveries.next_at()
+
+    def test(self, channel: str | None, now: datetime, by: str) -> list[ChannelTest]:
+        """Send a test alert on one channel or on all, now and past the queue."""
+        return try_channels(self._channels, channel, test_alert(now, by))
 
     def ended(self) -> list[str]:
         """The threads that should run and do not."""

@@ -20,7 +20,7 @@ _WAL_LIMIT: Final = 64 * 1024 * 1024
 _CHECKPOINT_PAGES: Final = 4000
 _CACHE_KILOBYTES: Final = 16 * 1024
 # Step n takes a store from version n to n + 1.
-_STEPS: Final = ("schema.sql", "tokens.sql", "deliveries.sql", "heartbeat.sql", "sessions.sql")
+_STEPS: Final = ("schema.sql", "tokens.sql", "deliveries.sql", "heartbeat.sql", "sessions.sql", "delivery_errors.sql")
 
 Mode = Literal["ro", "rw", "rwc"]
 

@@ -161,7 +161,8 @@ class Deliveries:
         writes = remember_thread(row.channel, event, thread, now)
 
         def record(connection: sqlite3.Connection) -> None:
-            if delivery_rows.settle(connection, row, DeliveryState.SENT, now_ms) and writes:
+            sent = msgspec.structs.replace(row, tries=row.tries + 1)
+            if delivery_rows.settle(connection, sent, DeliveryState.SENT, now_ms) and writes:
                 self._store.apply(connection, writes, now_ms)
 
         self._database.write(record)
@@ -181,7 +182,7 @@ class Deliveries:
         if known.retry_after is not None:
             self._resting[row.channel] = now + pause
         due_ms = epoch_millis(now + pause)
-        self._database.write(lambda connection: delivery_rows.postpone(connection, failed, due_ms))
+        self._database.write(lambda connection: delivery_rows.postpone(connection, failed, due_ms, str(known)))
         _log.warning(
             "an alert was not delivered; trying again",
             channel=row.channel,
@@ -197,7 +198,8 @@ class Deliveries:
         failing_ms = None if error.permanent else row.failing_ms
 
         def record(connection: sqlite3.Connection) -> None:
-            if delivery_rows.settle(connection, row, DeliveryState.DEAD, epoch_millis(now), failing_ms):
+            at = epoch_millis(now)
+            if delivery_rows.settle(connection, row, DeliveryState.DEAD, at, failing_ms, error=str(error)):
                 bury(connection, LetterKind.DELIVERY, row.channel, row.event, row.record(), failure)
 
         self._database.write(record)

@@ -19,6 +19,7 @@ from interlock.model.events import Event
 from interlock.ports.channel import Alert
 
 COLUMNS: Final = "id, channel, event, pipeline, item, queued_ms, tries, refusals, begun_ms, failing_ms"
+_MAX_ERROR: Final = 500
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _ADD: Final = """
     INSERT INTO deliveries (channel, event, pipeline, item, state, queued_ms, begun_ms, due_ms)
@@ -29,7 +30,8 @@ _ADD: Final = """
     ON CONFLICT (event, channel) DO NOTHING
 """
 _SETTLE: Final = """
-    UPDATE deliveries SET state = :state, settled_ms = :now, due_ms = NULL, begun_ms = NULL
+    UPDATE deliveries SET
+        state = :state, settled_ms = :now, due_ms = NULL, begun_ms = NULL, tries = :tries, error = :error
     WHERE id = :id AND state = 'waiting'
 """
 _ADVANCE: Final = """
@@ -38,7 +40,8 @@ _ADVANCE: Final = """
     )
 """
 _POSTPONE: Final = """
-    UPDATE deliveries SET tries = :tries, refusals = :refusals, due_ms = :due, begun_ms = :begun, failing_ms = :failing
+    UPDATE deliveries SET
+        tries = :tries, refusals = :refusals, due_ms = :due, begun_ms = :begun, failing_ms = :failing, error = :error
     WHERE id = :id AND state = 'waiting'
 """
 _BEGIN: Final = "UPDATE deliveries SET begun_ms = coalesce(begun_ms, ?) WHERE id = ? AND state = 'waiting'"
@@ -135,21 +138,28 @@ def begin(connection: sqlite3.Connection, row: DeliveryRow, now_ms: int) -> bool
 
 
 def settle(
-    connection: sqlite3.Connection, row: DeliveryRow, state: DeliveryState, now_ms: int, failing_ms: int | None = None
+    connection: sqlite3.Connection,
+    row: DeliveryRow,
+    state: DeliveryState,
+    now_ms: int,
+    failing_ms: int | None = None,
+    *,
+    error: str = "",
 ) -> bool:
     """It is done with, and the next of its lane is due; false when it was done with before.
 
     `failing_ms`: the channel has not taken anything since then. The next one, which was waiting all that time, does
     not get a day of its own.
     """
-    if not connection.execute(_SETTLE, {"state": state.value, "now": now_ms, "id": row.id}).rowcount:
+    done = {"state": state.value, "now": now_ms, "id": row.id, "tries": row.tries, "error": error[:_MAX_ERROR]}
+    if not connection.execute(_SETTLE, done).rowcount:
         return False
     values = {"now": now_ms, "since": failing_ms, "channel": row.channel, "pipeline": row.pipeline}
     connection.execute(_ADVANCE, values)
     return True
 
 
-def postpone(connection: sqlite3.Connection, row: DeliveryRow, due_ms: int) -> None:
+def postpone(connection: sqlite3.Connection, row: DeliveryRow, due_ms: int, error: str) -> None:
     """It failed: `row` says how it stands now. It stays the first of its lane."""
     values = {
         "id": row.id,
@@ -158,6 +168,7 @@ def postpone(connection: sqlite3.Connection, row: DeliveryRow, due_ms: int) -> N
         "due": due_ms,
         "begun": row.begun_ms,
         "failing": row.failing_ms,
+        "error": error[:_MAX_ERROR],
     }
     connection.execute(_POSTPONE, values)
 

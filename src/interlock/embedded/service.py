@@ -20,6 +20,7 @@ from interlock.control import writing
 from interlock.control.alert_channels import Alerting, build_alerting
 from interlock.control.context import Control, Settings
 from interlock.decide.templates import for_jobs
+from interlock.embedded import delivery_views
 from interlock.embedded.alerting import AlertDispatcher
 from interlock.embedded.callbacks import Callbacks
 from interlock.embedded.clock import SystemClock
@@ -113,6 +114,7 @@ class Service:
         self.store_watch = StoreWatch(self.database)
         # What the controller can work in spite of; a part that knows of such a thing adds its question here.
         self.degradation_checks = HealthChecks()
+        self.degradation_checks.add(lambda: delivery_views.degradations(self.database))
         if self.files is not None:
             self.degradation_checks.add(self.files.degradations)
         self.degradation_checks.add(self.store_watch.degradations)
