@@ -30,8 +30,8 @@ HERE: Final = Path(__file__).parent
 MEDALLION: Final = HERE.parent.parent / "examples" / "medallion" / "scenario.yaml"
 FILES: Final = [*sorted(HERE.glob("*.yaml")), MEDALLION]
 TOPICS: Final = (
-    "calendar", "cascade", "config", "crash", "cron", "dry-run", "job", "late-data", "opening", "postrun", "rerun",
-    "retry", "sensor", "sla", "trigger", "waiting", "watchdog",
+    "calendar", "cancel", "cascade", "config", "crash", "cron", "dry-run", "job", "late-data", "opening", "pool",
+    "postrun", "rerun", "retry", "sensor", "sla", "trigger", "waiting", "watchdog",
 )  # fmt: skip
 
 # How often a commit is a crash, just before it or just after: every k-th, or one in k by a die that always falls the
@@ -169,9 +169,7 @@ NOT_IN_SCENARIOS: Final = frozenset(
 # RecordInfraFailure, and the Fail state behind it, are the way out for what goes wrong below us.
 STATES_NOT_IN_SCENARIOS: Final = frozenset({"RecordInfraFailure", "InfraFailure"})
 # Nothing cancels a run yet.
-REASONS_NOT_IN_SCENARIOS: Final = frozenset(
-    {FinalReason.CANCELLED, FinalReason.INFRA, FinalReason.STALE, FinalReason.UNCERTAIN}
-)
+REASONS_NOT_IN_SCENARIOS: Final = frozenset({FinalReason.INFRA, FinalReason.STALE, FinalReason.UNCERTAIN})
 # Passed through within one commit: no reader ever finds a run there.
 STATUSES_NEVER_AT_REST: Final = frozenset({RunStatus.JOB_POLL_EXHAUSTED})
 

@@ -14,6 +14,10 @@ output_limit = "64MiB"                                 # kept of what a command 
 output_age = "30d"                                     # and for how long
 output_total = "4GiB"                                  # and of all of them together
 
+[pools]
+warehouse = 4                                          # at most so many jobs with `pool: warehouse` at once
+commands = 32                                          # the pool of commands that name none
+
 [[alerts]]
 channel = "console"
 """
@@ -40,7 +44,8 @@ DEFAULT_PORT: Final = 8765
 DEFAULT_STORE: Final = "sqlite:///interlock.db"
 DEFAULT_WATCHDOG: Final = timedelta(minutes=5)
 _SQLITE: Final = "sqlite:///"
-_KEYS: Final = ("store", "url", "pipelines", "host", "port", "public_url", "watchdog_interval", "jobs", "alerts")
+_PLAIN_KEYS: Final = ("store", "url", "pipelines", "host", "port", "public_url", "watchdog_interval")
+_KEYS: Final = (*_PLAIN_KEYS, "jobs", "pools", "alerts")
 _JOB_KEYS: Final = ("allow_private_addresses", "secrets", "output_limit", "output_age", "output_total")
 _PUBLIC: Final = re.compile(r"https?://[^/\s@?#]+/?")
 _SHORTEST_WATCHDOG: Final = timedelta(seconds=1)
@@ -61,6 +66,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     allow_private_addresses: bool | tuple[str, ...] = False
     secrets: Path | None = None
     output: OutputKept = OutputKept()
+    pools: dict[str, int] = {}
     alerts: tuple[AlertRoute, ...] = ()
 
 
@@ -97,6 +103,7 @@ def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...
         allow_private_addresses=allowed if isinstance(allowed, bool) else tuple(allowed),
         secrets=folder / jobs["secrets"] if "secrets" in jobs else None,
         output=_output(jobs),
+        pools=plain.get("pools", {}),
         alerts=alerts,
     )
 
@@ -119,6 +126,16 @@ def _problems(plain: Mapping[str, Any]) -> Iterator[Finding]:
     except InvalidValueError as error:
         yield Finding(("watchdog_interval",), str(error))
     yield from _job_problems(plain.get("jobs", {}))
+    yield from _pool_problems(plain.get("pools", {}))
+
+
+def _pool_problems(pools: object) -> Iterator[Finding]:
+    if not isinstance(pools, dict):
+        yield Finding(("pools",), "is not a table: write [pools]")
+        return
+    for name, size in pools.items():
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= 10_000:
+            yield Finding(("pools", name), f"{size!r} is not a number of jobs: 1 to 10000")
 
 
 def _job_problems(jobs: object) -> Iterator[Finding]:

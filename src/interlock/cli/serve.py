@@ -72,6 +72,7 @@ def serve(
         working_folder=project.folder,
         secrets=project.secrets,
         output=project.output,
+        pools=project.pools,
         alerts=project.alerts,
         json_logs=json_logs,
     )

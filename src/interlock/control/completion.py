@@ -21,6 +21,7 @@ from interlock.model.events import Event, EventType, Severity
 from interlock.model.keys import RunKey
 from interlock.model.run import (
     Baseline,
+    Cancel,
     FinalReason,
     JobEvent,
     JobRecord,
@@ -200,6 +201,9 @@ def _failure(control: Control, config: PipelineConfig, run: Run, outcome: JobRec
     now = control.now()
     verdict = retry_verdict(control, config.job, run, outcome)
     failed = _failure_event(run, outcome, now)
+    if run.cancel is not None:
+        writes = cancelled_writes(control, run, run.cancel, error=outcome.error)
+        return {"result": "failed", "cancelSla": _closes_sla(writes)}, writes
     braked = catalog.brake(control.store, run.pipeline).reason
     if verdict.retry and braked is not None:
         writes = withdrawn_writes(control, run, braked, failed=failed)
@@ -308,28 +312,53 @@ def used_up_writes(
 
 def withdrawn_writes(control: Control, run: Run, reason: str, *, failed: Event | None = None) -> list[Write]:
     """FAILED_FINAL, since the pipeline may start nothing any more; `failed`: the failure that is not retried."""
-    now = control.now()
     message = f"{run.pipeline} for {run.date} is withdrawn: {reason}"
+    event = records.event(
+        EventType.RUN_WITHDRAWN, run.key, control.now(), message, attempt=run.attempt, reason=reason, status=run.status
+    )
+    return _ended_early(control, run, FinalReason.WITHDRAWN, *([] if failed is None else [failed]), event)
+
+
+def cancelled_writes(control: Control, run: Run, wish: Cancel, *, error: str = "") -> list[Write]:
+    """FAILED_FINAL, since somebody wants it; `error`: how the job that was stopped ended."""
+    who = f" by {wish.by}" if wish.by else ""
+    why = f": {wish.reason}" if wish.reason else ""
+    event = records.event(
+        EventType.JOB_CANCELLED,
+        run.key,
+        control.now(),
+        f"{run.pipeline} for {run.date} was cancelled{who}{why}",
+        attempt=run.attempt,
+        reason=wish.reason,
+        requestedBy=wish.by,
+        requestedAt=wish.at,
+        runId=run.run_id or None,
+        jobId=run.job_id or None,
+        error=error or None,
+    )
+    return _ended_early(control, run, FinalReason.CANCELLED, event)
+
+
+def _ended_early(control: Control, run: Run, reason: FinalReason, *events: Event) -> list[Write]:
+    """FAILED_FINAL by a decision of somebody's: no retry, no SLA alert any more."""
+    now = control.now()
     ended = transitions.step(
         run,
         *((RunStatus.FAILED,) if run.status is RunStatus.RUNNING else ()),
         RunStatus.FAILED_FINAL,
         now=now,
-        final_reason=FinalReason.WITHDRAWN,
+        final_reason=reason,
         sla_closed=True,
         retry_at=None,
         ended_at=now,
         lease_until=None,
-        message=message,
-    )
-    event = records.event(
-        EventType.RUN_WITHDRAWN, run.key, now, message, attempt=run.attempt, reason=reason, status=run.status
+        message=events[-1].message,
     )
     return [
         records.put_run(ended, run),
         records.drop_active(run.key),
         *cancel_sla_writes(control, run, now),
-        *records.put_events(*([] if failed is None else [failed]), event),
+        *records.put_events(*events),
     ]
 
 

@@ -22,6 +22,8 @@ class Settings:
     trigger_max_attempts: int = 3
     missed_grace: timedelta = timedelta(minutes=5)
     reopen_for: timedelta = timedelta(hours=24)
+    pools: Mapping[str, int] = field(default_factory=dict)
+    """How many jobs of a pool may run at once; a pool that is not named here bounds nothing."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that templates may use: INTERLOCK_*, without the controller's own settings and secrets."""
 

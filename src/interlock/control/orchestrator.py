@@ -12,7 +12,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from interlock.control import catalog, completion, readiness, records, starting
+from interlock.control import cancelling, catalog, completion, pools, readiness, records, starting
 from interlock.control.context import Control
 from interlock.decide import sla, transitions
 from interlock.decide.rules import Verdict
@@ -31,6 +31,8 @@ log = structlog.get_logger(__name__)
 
 Output = dict[str, Any]
 SUPERSEDED: Final = "superseded"
+# A job that was told to stop is soon over.
+_STOPPING_POLL: Final = timedelta(seconds=10)
 
 
 class Task(msgspec.Struct, frozen=True, rename="camel"):
@@ -86,8 +88,10 @@ def seconds_until(now: datetime, *instants: datetime) -> int:
 def evaluate(control: Control, task: Task) -> Output:
     """Evaluate the rules; remember what passed, or say how long to wait."""
     seen = _wake_seq(control, task)
+    left_line: list[str] = []
 
     def decide() -> tuple[Output, list[Write]]:
+        left_line.clear()
         run = _run_of(control, task)
         if run is None or not run.active or run.status is RunStatus.FAILED:
             return {"status": SUPERSEDED}, []
@@ -99,11 +103,45 @@ def evaluate(control: Control, task: Task) -> Output:
         sensors = readiness.gather(control.store, config, run.key, names)
         verdict = readiness.verdict(config, run.key, sensors, now)
         if verdict.passed:
-            passed = _passed(config, run, verdict, sensors, now)
-            return {"status": "passed"}, [*passed, *_ready_in_time(control, config, run, now)]
-        return _wait(config, run, now, seen), []
+            return _ready(control, config, run, _Facts(verdict, sensors, now, seen))
+        pool = pools.pool_of(control, config.job)
+        left = [] if pool is None else pools.leave(control, pool, run, _breach_of(control, run))
+        left_line.extend([pool] if pool is not None and left else [])
+        return _wait(config, run, now, seen), left
 
-    return records.settle_commit(control, decide)
+    answer = records.settle_commit(control, decide)
+    for pool in left_line:
+        pools.wake_next(control, pool)  # a slot that this attempt was woken for goes to the next in line
+    return answer
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    """One evaluation: what it found, when, and what it had seen of the wake-ups before."""
+
+    verdict: Verdict
+    sensors: dict[str, Sensor]
+    now: datetime
+    seen: int
+
+
+def _ready(control: Control, config: PipelineConfig, run: Run, facts: _Facts) -> tuple[Output, list[Write]]:
+    """The rules pass: the job is started, once its pool has a slot for it."""
+    pool, slot, entered = pools.pool_of(control, config.job), run.slot, list[Write]()
+    if pool is not None:
+        entry = pools.enter(control, pool, run, _breach_of(control, run), facts.now)
+        if entry.slot is None:
+            # Not bound by the window: it is the pool that is full, not the data that is missing.
+            every = config.schedule_of(run.schedule).evaluation.interval
+            wait = seconds_until(facts.now, facts.now + every)
+            return {"status": "waiting", "wakeSeq": str(facts.seen), "waitSeconds": wait}, entry.writes
+        slot, entered = entry.slot, entry.writes
+    passed = _passed(config, run, facts, slot)
+    return {"status": "passed"}, [*passed, *entered, *_ready_in_time(control, config, run, facts.now)]
+
+
+def _breach_of(control: Control, run: Run) -> datetime | None:
+    state = records.get_sla(control.store, run.key)
+    return None if state is None else state.breach_at or state.relative_breach_at
 
 
 def _wait(config: PipelineConfig, run: Run, now: datetime, seen: int) -> Output:
@@ -115,9 +153,8 @@ def _wait(config: PipelineConfig, run: Run, now: datetime, seen: int) -> Output:
     return {"status": "waiting", "wakeSeq": str(seen), "waitSeconds": wait}
 
 
-def _passed(
-    config: PipelineConfig, run: Run, verdict: Verdict, sensors: dict[str, Sensor], now: datetime
-) -> list[Write]:
+def _passed(config: PipelineConfig, run: Run, facts: _Facts, slot: str) -> list[Write]:
+    verdict, sensors, now = facts.verdict, facts.sensors, facts.now
     schedule = config.schedule_of(run.schedule)
     inputs = readiness.choose(config, run.key, readiness.input_readings(config, schedule), sensors, now)
     after = readiness.choose(config, run.key, readiness.post_run_readings(config), sensors, now)
@@ -128,6 +165,7 @@ def _passed(
         run,
         now=now,
         passed_at=now,
+        slot=slot,
         inputs=readiness.digests(inputs),
         trigger_payload=payload.data if payload else None,
         post_run_sensors={name: sensor.data for name, sensor in after.items()},
@@ -227,6 +265,7 @@ def check_job(control: Control, task: Task) -> Output:
     if run.status is not RunStatus.RUNNING:
         return {"event": SUPERSEDED}
     config = _config_of(control, run)
+    cancelling.stop_job(control, config, run)
     status = _ask(control, config, run)
     if status is not None and status.state.terminal:
         record = starting.job_record(run, status, control.now(), by=starting.BY_LIFECYCLE)
@@ -254,6 +293,8 @@ def _poll_again(control: Control, config: PipelineConfig, run: Run, seen: int, s
     if now >= closes:
         return {"event": "closed"}
     sooner = status.ask_again if status is not None else None
+    if run.cancel is not None and not run.cancel.problem:
+        sooner = min(sooner or _STOPPING_POLL, _STOPPING_POLL)
     wait = seconds_until(now, closes, now + config.job.poll_interval, now + (sooner or config.job.poll_interval))
     return {"event": JobState.RUNNING.value, "wakeSeq": str(seen), "waitSeconds": wait}
 
@@ -286,7 +327,10 @@ def _seen_running(control: Control, task: Task) -> None:
 
 
 def job_poll_exhausted(control: Control, task: Task) -> Output:
-    """The poll window closed: event, job-log record and FAILED_FINAL in one commit, unless the job was reported."""
+    """The poll window closed: event, job-log record and FAILED_FINAL in one commit, unless the job was reported.
+
+    With `onPollExhausted: stop` the target is asked to stop the job, afterwards: asking twice does no harm.
+    """
 
     def decide() -> tuple[Output, list[Write]]:
         seen = _wake_seq(control, task)
@@ -300,7 +344,21 @@ def job_poll_exhausted(control: Control, task: Task) -> Output:
             return {"event": JobEvent.TIMEOUT.value}, []
         return {"event": JobEvent.TIMEOUT.value}, _exhaust_poll(control, run, seen)
 
-    return records.settle_commit(control, decide)
+    answer = records.settle_commit(control, decide)
+    run = _run_of(control, task)
+    if run is not None and run.final_reason is FinalReason.POLL_EXHAUSTED:
+        _stop_given_up(control, run)
+    return answer
+
+
+def _stop_given_up(control: Control, run: Run) -> None:
+    config = _config_of(control, run)
+    if config.job is None or config.job.on_poll_exhausted != "stop":
+        return
+    try:
+        starting.runner_of(control, config).stop(starting.request_of(control, config, run), run.job_id)
+    except Exception as error:  # noqa: BLE001 - the run is over either way; whoever reruns it asks the target first
+        log.warning("job-stop-failed", run=str(run.key), attempt=run.attempt, error=str(error))
 
 
 def _exhaust_poll(control: Control, run: Run, seen: int) -> list[Write]:

@@ -17,6 +17,7 @@ from interlock.control import (
     dry_run,
     markers,
     observing,
+    pools,
     promises,
     records,
     reruns,
@@ -84,6 +85,7 @@ def run_changed(control: Control, change: Change) -> None:
     run = records.get_run(control.store, key)
     if run is None or written.get("version", run.version) != run.version:
         return
+    pools.give_back(control, run)
     match run.status:
         case RunStatus.PENDING if run.passed_at is None:
             brakes.start(control, run)

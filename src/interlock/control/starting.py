@@ -93,6 +93,8 @@ def _intend(control: Control, key: RunKey, attempt: int) -> _Intent | None:
         surely_not_started = run.status is RunStatus.PENDING or (run.status is RunStatus.TRIGGERING and run.refused)
         if surely_not_started and brake.reason is not None:
             return None, [*completion.withdrawn_writes(control, run, brake.reason), brake.unchanged]
+        if surely_not_started and run.cancel is not None:
+            return None, completion.cancelled_writes(control, run, run.cancel)
         if run.status is RunStatus.PENDING and run.passed_at is not None:
             run_id = f"{key.pipeline}-{key.date}-{attempt}-{control.new_id()}"
             fresh = transitions.step(run, RunStatus.TRIGGERING, now=now, run_id=run_id, refused=False)

@@ -17,6 +17,7 @@ from interlock.control import (
     catalog,
     completion,
     opening,
+    pools,
     promises,
     readiness,
     records,
@@ -85,6 +86,7 @@ def run(control: Control, *, quiet_to: datetime | None = None) -> list[str]:
             errors = _failing(name, pipeline, partial(check, control, watched)) | errors
     for pipeline in catalog.retired(control.store):
         errors |= _failing("active-runs", pipeline, partial(_see_through, control, pipeline))
+    errors |= _failing("pools", "", partial(pools.repair, control))
     if errors:
         _degraded(control, errors)
     else:

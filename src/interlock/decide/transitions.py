@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from interlock.model.errors import IllegalTransitionError
 from interlock.model.keys import RunKey
-from interlock.model.run import FinalReason, Run, RunStatus, Source
+from interlock.model.run import Cancel, FinalReason, Run, RunStatus, Source
 
 ALLOWED: Final[dict[RunStatus, frozenset[RunStatus]]] = {
     RunStatus.PENDING: frozenset({RunStatus.TRIGGERING, RunStatus.FAILED_FINAL}),
@@ -80,6 +80,8 @@ class Changes(TypedDict, total=False):
     sla_closed: bool
     trigger_failures: int
     refused: bool
+    slot: str
+    cancel: Cancel | None
     inputs: dict[str, str]
     trigger_payload: dict[str, Any] | None
     post_run_sensors: dict[str, Any] | None
@@ -201,6 +203,7 @@ def open_attempt(
         tick_at=run.tick_at or opening.get("tick_at"),
         first_completed_at=run.first_completed_at,
         sla_closed=run.sla_closed,
+        slot=run.slot,  # until its change is routed, the slot of the attempt before may still be ours
     )
 
 

@@ -19,6 +19,7 @@ from interlock.config.alert_routes import AlertRoute
 from interlock.control import writing
 from interlock.control.alert_channels import Alerting, build_alerting
 from interlock.control.context import Control, Settings
+from interlock.control.pools import COMMANDS
 from interlock.decide.templates import for_jobs
 from interlock.embedded import delivery_views
 from interlock.embedded.alerting import AlertDispatcher
@@ -50,6 +51,7 @@ from interlock.ports.secrets import Secrets
 _log = structlog.get_logger(__name__)
 
 _HOUSEKEEPING_SECONDS: Final = 600.0
+_COMMANDS_AT_ONCE: Final = 32
 _LAG_LIMIT: Final = 10_000
 
 
@@ -65,6 +67,7 @@ class ServiceSettings:
     working_folder: Path | None = None
     secrets: Path | None = None
     output: OutputKept = field(default_factory=OutputKept)
+    pools: Mapping[str, int] = field(default_factory=dict)
     alerts: tuple[AlertRoute, ...] = ()
     json_logs: bool = False
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
@@ -248,7 +251,9 @@ def _target_settings(service: Service, settings: ServiceSettings) -> TargetSetti
 def _with_environment(settings: ServiceSettings) -> Settings:
     """What decides knows the variables for jobs, and no secret."""
     return replace(
-        settings.control, environment={**for_jobs(settings.environment), **for_jobs(settings.control.environment)}
+        settings.control,
+        environment={**for_jobs(settings.environment), **for_jobs(settings.control.environment)},
+        pools={COMMANDS: _COMMANDS_AT_ONCE, **settings.pools},
     )
 
 

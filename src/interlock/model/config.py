@@ -203,6 +203,8 @@ class Job(_Config, frozen=True, kw_only=True):
     max_manual_reruns: Annotated[int, Meta(ge=0, le=5)] = 1
     job_poll_window_seconds: Annotated[int, Meta(ge=0, le=86400)] = 3600
     poll_interval: Duration = Duration(seconds=60)
+    pool: Id | None = None
+    on_poll_exhausted: Literal["leave", "stop"] = "leave"
     retry_delay: Duration = Duration(0)
 
     @property

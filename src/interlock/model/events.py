@@ -45,6 +45,7 @@ class EventType(StrEnum):
     TRIGGER_UNCERTAIN = "TRIGGER_UNCERTAIN"
     INFRA_FAILURE = "INFRA_FAILURE"
     RUN_WITHDRAWN = "RUN_WITHDRAWN"
+    JOB_CANCELLED = "JOB_CANCELLED"
     RERUN_ACCEPTED = "RERUN_ACCEPTED"
     RERUN_REJECTED = "RERUN_REJECTED"
     LATE_DATA_ARRIVAL = "LATE_DATA_ARRIVAL"
@@ -123,6 +124,11 @@ CATALOGUE: Final[dict[EventType, Entry]] = {
         _W,
         "a run ended because its pipeline became a dry run or was deleted: no job is started for it any more",
         ("attempt", "reason", "status"),
+    ),
+    EventType.JOB_CANCELLED: Entry(
+        _W,
+        "somebody cancelled an attempt: it waits no more, or its job was stopped at its target",
+        ("attempt", "reason", "requestedBy", "requestedAt", "runId", "jobId", "error"),
     ),
     EventType.RERUN_ACCEPTED: Entry(_I, "a rerun request was accepted", ("attempt", "source", "reason", "requestedBy")),
     EventType.RERUN_REJECTED: Entry(_W, "a rerun request was refused", ("source", "code", "reason", "requestedBy")),

@@ -94,11 +94,21 @@ def word_of(status: RunStatus, final_reason: FinalReason | None, *, started: boo
             return Word.HELD if final_reason in held else Word.FAILED
 
 
+class Cancel(_Record, frozen=True, kw_only=True):
+    """Somebody asked for the job of an attempt to be stopped. `problem`: why its target cannot do that."""
+
+    at: datetime
+    by: str = ""
+    reason: str = ""
+    problem: str = ""
+
+
 class Run(_Record, frozen=True, kw_only=True):
     """The trigger record: one slot, its latest attempt.
 
     `refused`: the last call of the target surely started nothing, so it may be called again without looking for a job.
     `inputs`: digests of the sensors the attempt was decided on; the circuit breaker compares them.
+    `slot`: its place in the pool of its job (`POOL#{pool}` `SLOT#{number}`), which it may have given back since.
     `markers_left`: more pipelines run after it than its commit could tell; they are told from its change.
     `sla_closed`: the run failed for good once; its SLA is over for all later attempts, even once its state is gone.
     """
@@ -131,6 +141,8 @@ class Run(_Record, frozen=True, kw_only=True):
     sla_closed: bool = False
     trigger_failures: int = 0
     refused: bool = False
+    slot: str = ""
+    cancel: Cancel | None = None
     inputs: dict[str, str] = {}
     trigger_payload: dict[str, Any] | None = None
     post_run_sensors: dict[str, Any] | None = None

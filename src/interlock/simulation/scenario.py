@@ -22,7 +22,7 @@ from interlock.model.events import Severity as EventSeverity
 from interlock.model.run import FailureCategory, FinalReason, RunStatus
 from interlock.model.times import parse_instant
 
-_STEP_KINDS: Final = ("sensor", "rerun", "job", "apply", "remove", "calendar", "crash")
+_STEP_KINDS: Final = ("sensor", "rerun", "job", "cancel", "apply", "remove", "calendar", "crash")
 
 
 class ScenarioError(InterlockError):
@@ -48,7 +48,7 @@ class ScriptedJob(_Part, frozen=True, kw_only=True):
 
 
 class Step(_Part, frozen=True, kw_only=True):
-    """Something that happens from outside: exactly one of sensor, rerun, job, apply, remove, calendar, crash.
+    """Something that happens from outside: exactly one of sensor, rerun, job, cancel, apply, remove, calendar, crash.
 
     `apply`: a config, or `{file: ...}`, as it is from now on. `remove`: a pipeline that is deleted. `calendar`: a
     named calendar as it is from now on.
@@ -60,6 +60,7 @@ class Step(_Part, frozen=True, kw_only=True):
     ttl: int | None = None
     rerun: str | None = None
     job: str | None = None
+    cancel: str | None = None
     date: str | None = None
     schedule: str | None = None
     reason: str = ""
@@ -119,6 +120,7 @@ class _File(_Part, frozen=True, kw_only=True):
     until: str
     pipelines: Annotated[list[dict[str, Any]], Meta(min_length=1)]
     calendars: list[dict[str, Any]] = []
+    pools: dict[str, Annotated[int, Meta(ge=1)]] = {}
     jobs: dict[str, list[ScriptedJob]] = {}
     steps: list[Step] = []
     expect: Expectations = Expectations()
@@ -148,6 +150,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime
     pipelines: tuple[Pipeline, ...]
     calendars: tuple[Calendar, ...]
+    pools: dict[str, int]
     jobs: dict[str, list[ScriptedJob]]
     steps: tuple[TimedStep, ...]
     expect: Expectations
@@ -210,6 +213,7 @@ class _Reader:
             until=until,
             pipelines=tuple(pipelines),
             calendars=tuple(calendars.values()),
+            pools=raw.pools,
             jobs=raw.jobs,
             steps=steps,
             expect=raw.expect,
@@ -318,7 +322,7 @@ class _Reader:
             if name not in known:
                 self._add(("jobs", name), f"there is no pipeline {name!r} in this scenario")
         for index, step in enumerate(raw.steps):
-            named = step.rerun or step.job or step.remove or (step.sensor or "").partition("/")[0]
+            named = step.rerun or step.job or step.cancel or step.remove or (step.sensor or "").partition("/")[0]
             if named and named not in known:
                 self._add(("steps", index), f"there is no pipeline {named!r} in this scenario")
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.control import catalog, records, reruns, watch_plan, writing
+from interlock.control import cancelling, catalog, records, reruns, watch_plan, writing
 from interlock.control.context import Settings
 from interlock.control.event_sink import event_of, is_event
 from interlock.embedded.database import Database
@@ -115,7 +115,7 @@ class World:
             self.clock,
             self.targets.runners(),
             new_id=lambda: f"{next(self._ids):06d}",
-            settings=Settings(),
+            settings=Settings(pools=self.scenario.pools),
         )
         self._recorder = StreamConsumer(self.database, "timeline", (Table.EVENTS,), self._record)
         self._recorder.register()
@@ -242,6 +242,8 @@ class World:
             return [partial(self._rerun, step)]
         if step.job is not None:
             return [partial(self._report, step)]
+        if step.cancel is not None:
+            return [partial(self._cancel, step)]
         if step.remove is not None:
             return [partial(self._remove, step.remove)]
         if step.calendar is not None:
@@ -262,6 +264,9 @@ class World:
         reason = "" if step.reason == "manual" else step.reason
         key = self._key(step.rerun or "", step)
         reruns.request(self.engine.control, key, source=Source.MANUAL, reason=reason, force=step.force)
+
+    def _cancel(self, step: Step) -> None:
+        cancelling.cancel(self.engine.control, self._key(step.cancel or "", step), reason=step.reason)
 
     def _apply(self, pipeline: Pipeline) -> None:
         if catalog.apply_config(self.engine.control, pipeline.config, pipeline.document):
