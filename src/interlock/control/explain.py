@@ -9,6 +9,7 @@ from interlock.control.catalog import Stored
 from interlock.control.run_views import Attempt, RunDetail
 from interlock.decide import calendars, cron, expected, plan, sensors, sla, why
 from interlock.decide.expected import expected_granularity, expected_in, is_expected
+from interlock.decide.real_periods import no_such_period
 from interlock.decide.watchdog import trigger_deadline
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule, clock_time
@@ -170,6 +171,7 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
         attempts=tuple(_attempts(detail)) if detail is not None else (),
         rules=tuple(rules),
         rules_at=rules_at,
+        unreal=no_such_period(config, schedule, key.period) if run is None else None,
         withheld=expected.calendar_reason(schedule, named, key.period) if run is None else None,
         awaited_upstreams=_awaited(store, config, schedule, key) if run is None else (),
         sla=state,

@@ -9,7 +9,8 @@ from interlock.control import catalog, opening, readiness, records, starting
 from interlock.control.catalog import InForce
 from interlock.control.context import Control
 from interlock.decide import transitions
-from interlock.decide.reruns import RerunVerdict, decide_rerun
+from interlock.decide.real_periods import no_such_period
+from interlock.decide.reruns import RerunRefusal, RerunVerdict, decide_rerun
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import UnknownPipelineError
@@ -84,6 +85,10 @@ def _verdict(
     if config.job is None or config.dry_run:
         return RerunVerdict(False, f"{config.id} is a dry run: nothing is ever started")
     schedule = config.schedule_of(asked.schedule)
+    # A run that exists was real when it was opened, whatever the schedule says now.
+    unreal = no_such_period(config, schedule, asked.key.period) if run is None else None
+    if unreal is not None:
+        return RerunVerdict(False, str(unreal), RerunRefusal.NO_SUCH_PERIOD)
     excluded = catalog.calendar_reason(control.store, schedule, asked.key.period)
     running = False
     if run is not None and transitions.job_may_have_started(run):

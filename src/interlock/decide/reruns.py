@@ -28,6 +28,7 @@ _REQUESTABLE: Final = _SHARED | {Source.MANUAL}
 class RerunRefusal(StrEnum):
     """Why a rerun request is refused."""
 
+    NO_SUCH_PERIOD = "no-such-period"
     EXCLUDED = "excluded"
     ACTIVE = "active"
     JOB_RUNNING = "job-running"

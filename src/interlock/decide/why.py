@@ -15,6 +15,7 @@ import msgspec
 from interlock.decide import why_words as words
 from interlock.decide.checks import RuleResult
 from interlock.decide.plan import opened_by
+from interlock.decide.real_periods import NoSuchPeriod
 from interlock.decide.retries import trigger_retry_delay
 from interlock.decide.sla import next_instants
 from interlock.decide.watchdog import trigger_deadline
@@ -100,7 +101,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     `tick_at`: when the clock opens, or should have opened, this very run. `expected`: the schedule should have a run of
     this period, if no calendar withholds it. `rules_at`: when the rules came to this;
-    None means as they stand now. `sla` is the stored state, or what it will be. `next_start`: the schedule's next one.
+    None means as they stand now. `unreal`: why there can be no run of this period. `sla` is the stored state, or what it will be. `next_start`: the schedule's next one.
     """
 
     config: PipelineConfig
@@ -112,6 +113,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[RuleFact, ...] = ()
     rules_at: datetime | None = None
     withheld: str | None = None
+    unreal: NoSuchPeriod | None = None
     awaited_upstreams: tuple[str, ...] = ()
     sla: SlaState | None = None
     tick_at: datetime | None = None

@@ -50,6 +50,8 @@ def _dry(facts: "Facts") -> str:
 
 
 def _without_run(facts: "Facts") -> str:
+    if facts.unreal is not None:
+        return f"has not run, and never will: {facts.unreal}"
     if facts.withheld is not None:
         return f"has not run, and will not: {facts.withheld}"
     if facts.tick_at is not None and facts.tick_at > facts.now:
@@ -142,6 +144,9 @@ def advice(facts: "Facts") -> str:
 
 
 def _advice_without_run(facts: "Facts") -> str:
+    if facts.unreal is not None:
+        asked = (f"`interlock why {facts.key.pipeline} --date {one}{_schedule(facts)}`" for one in facts.unreal.nearest)
+        return f"There is no such run. Ask for one that there is: {' or '.join(asked)}."
     if facts.withheld is not None:
         return "Nothing, if that is meant. Otherwise change the calendar or `schedule.exclude`, then rerun it."
     if facts.tick_at is not None and facts.tick_at > facts.now:
