@@ -83,3 +83,16 @@ def test_hours_that_only_the_latest_runs_speak_of_are_meant_too() -> None:
     found = asked(ORDERS, "2026-03-03T10:05:00Z", *HOURS)
     assert found.date == "2026-03-02T23"
     assert "has not run" in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("date", "nearest"),
+    [("2026-03-02T10", "2026-03-02"), ("2026-03-02T0930", "2026-03-02")],
+)
+def test_no_command_is_recommended_that_would_be_refused_for_want_of_such_a_period(date: str, nearest: str) -> None:
+    found = asked(DAILY, "2026-03-02T12:00:00Z", date=date)
+    assert f"each run of orders is for one day; the nearest: {nearest}" in found.verdict
+    assert found.advice == (
+        f"There is no such run. Ask for one that there is: `interlock why orders --date {nearest}`."
+    )
+    assert "interlock rerun" not in str(found)

@@ -24,8 +24,8 @@ def rerun(
 ) -> None:
     """Ask for another attempt of a run, also of a date that never ran; exits 1 when it is refused.
 
-    Refused: the schedule has no run of that date, the budget (maxManualReruns) is used up, the date is excluded, the run
-    is active, or it succeeded and nothing has changed since (--force passes this one).
+    Refused: the schedule has no run of that date, the budget (maxManualReruns) is used up, the date is excluded, the
+    run is active, or it succeeded and nothing has changed since (--force passes this one).
 
     Example: interlock rerun gold-revenue --date 2026-03-02 --reason "late correction"
     """

@@ -101,7 +101,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     `tick_at`: when the clock opens, or should have opened, this very run. `expected`: the schedule should have a run of
     this period, if no calendar withholds it. `rules_at`: when the rules came to this;
-    None means as they stand now. `unreal`: why there can be no run of this period. `sla` is the stored state, or what it will be. `next_start`: the schedule's next one.
+    None means as they stand now. `unreal`: why there can be no run of this period. `sla` is the stored state, or
+    what it will be. `next_start`: the schedule's next one.
     """
 
     config: PipelineConfig
