@@ -3,26 +3,69 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast check bench docs coverage release constraints clean
+.PHONY: help demo test test-fast check bench bench-ui docs coverage release constraints clean ui ui-check ui-test ui-schema
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: .venv/.stamp ## play the medallion example, in half a minute
-	$(BIN)/interlock demo --once
+demo: .venv/.stamp ui ## play the medallion example: with its page at a terminal, once to its end elsewhere
+	@if [ -t 1 ]; then $(BIN)/interlock demo; else $(BIN)/interlock demo --once; fi
 
-test: .venv/.stamp ## run all tests
+test: .venv/.stamp ui ## run all tests, the page's included
 	$(BIN)/pytest -n logical --maxprocesses 4
+	$(call with_node,test)
 
 test-fast: .venv/.stamp ## run the tests that take no longer than a breath, in about a minute
 	$(BIN)/pytest -n logical --maxprocesses 4 -m 'not slow' --ignore tests/crash --ignore tests/safety --ignore tests/demo \
 		--ignore tests/conformance/test_asl_against_moto.py
 
-check: .venv/.stamp ## lint, format, types, import layers
+check: .venv/.stamp ## lint, format, types, import layers, the page's lint and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(call with_node,check)
+
+# ------------------------------------------------------------------------------------------------------- the page
+
+# Node 20 or newer builds the page. Without one everything else works: it is said in one line, and is an error in CI.
+NODE_OK := $(shell node -e 'process.exit(+process.versions.node.split(".")[0] >= 20 ? 0 : 1)' 2>/dev/null && npm --version >/dev/null 2>&1 && echo yes)
+NO_NODE := the page is not built: it needs Node.js 20 or newer with npm
+PAGE := src/interlock/web/dist/index.html
+PAGE_SOURCES := $(shell find dashboard/src dashboard/public dashboard/*.* -type f 2>/dev/null)
+
+ui: ## build the page into src/interlock/web/dist (skipped when nothing has changed)
+ifeq ($(NODE_OK),yes)
+	@$(MAKE) --no-print-directory $(PAGE) || { echo 'the page could not be built: see above' >&2; test -z "$(CI)"; }
+else
+	@echo '$(NO_NODE)' >&2; test -z "$(CI)"
+endif
+
+ui-check: ## the page: lint, types, unit tests, build, no source map
+	$(call with_node,check)
+	$(call with_node,unit)
+	@$(MAKE) --no-print-directory ui
+	@test -z "$$(find src/interlock/web/dist -name '*.map' 2>/dev/null)" || { echo 'there is a source map in the page' >&2; exit 1; }
+
+ui-schema: .venv/.stamp dashboard/node_modules/.stamp ## generate the page's API types from the API's description
+	$(BIN)/python .ci/openapi.py > .venv/openapi.json
+	dashboard/node_modules/.bin/openapi-typescript .venv/openapi.json --output dashboard/src/api/schema.d.ts
+
+bench-ui: .venv/.stamp ui ## measure the page in a browser; takes over half an hour
+	$(call with_node,bench)
+
+# A script of dashboard/package.json, where there is Node.
+define with_node
+	@if [ "$(NODE_OK)" = yes ]; then $(MAKE) --no-print-directory dashboard/node_modules/.stamp && npm --prefix dashboard run --silent $(1); \
+	else echo '$(NO_NODE)' >&2; test -z "$(CI)"; fi
+endef
+
+dashboard/node_modules/.stamp: dashboard/package.json dashboard/package-lock.json
+	npm --prefix dashboard ci --silent --no-audit --no-fund
+	@touch $@
+
+$(PAGE): dashboard/node_modules/.stamp $(PAGE_SOURCES)
+	npm --prefix dashboard run --silent build
 
 bench: .venv/.stamp ## measure
 	$(BIN)/python -m bench
@@ -38,6 +81,7 @@ coverage: .venv/.stamp ## run all tests, demand 95 % of the branches of decide/ 
 
 release: .venv/.stamp ## build the sdist and the wheel into dist/, and check them
 	rm -rf dist
+	@$(MAKE) --no-print-directory ui CI=1
 	$(BIN)/uv build --quiet --python $(BIN)/python --build-constraints constraints.txt --out-dir dist
 	$(BIN)/python .ci/check_release.py dist
 
@@ -51,7 +95,7 @@ constraints: ## pin the newest versions that fit pyproject.toml
 
 clean: ## remove what make made
 	rm -rf .venv site build dist .coverage .coverage.* .coverage.json .hypothesis .mypy_cache .pytest_cache \
-		.ruff_cache .import_linter_cache
+		.ruff_cache .import_linter_cache dashboard/node_modules src/interlock/web/dist
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # uv installs in seconds; where it can not be had, or does not reach the index, pip does the same.

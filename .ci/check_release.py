@@ -13,6 +13,9 @@ NEEDED = (
     "interlock/control/lifecycle.asl.json",
     "interlock/demo/medallion/pipelines/",
     "interlock/py.typed",
+    "interlock/web/dist/index.html",
+    "interlock/web/dist/assets/index-",
+    "interlock/web/dist/licences.txt",
     ".dist-info/licenses/LICENSE",
 )
 

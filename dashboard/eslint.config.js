@@ -48,6 +48,7 @@ export default tseslint.config(
       ],
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "@typescript-eslint/no-confusing-void-expression": "off",
+      "react-hooks/incompatible-library": "off",
     },
   },
   { files: ["eslint.config.js"], extends: [tseslint.configs.disableTypeChecked] },

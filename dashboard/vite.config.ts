@@ -1,10 +1,12 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
 
+import { licences } from "./licences.ts";
+
 // Everything the page needs is built into files of its own: no inline script or style, no source map, nothing fetched
 // from elsewhere. The controller serves `dist` from its package.
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react(), licences()],
   build: {
     outDir: "../src/interlock/web/dist",
     emptyOutDir: true,
@@ -16,5 +18,5 @@ export default defineConfig({
   },
   worker: { format: "es" },
   server: { proxy: { "/api": "http://127.0.0.1:8765" } },
-  test: { environment: "jsdom", include: ["src/**/*.test.{ts,tsx}"], restoreMocks: true },
+  test: { include: ["src/**/*.test.{ts,tsx}"], restoreMocks: true },
 });

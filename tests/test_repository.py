@@ -1,6 +1,8 @@
 """The repository's own promises: the pins are exact and complete, and the clock ban bites."""
 
+import json
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -62,3 +64,37 @@ def test_the_clock_is_read_in_one_file_only(source: str, path: str, banned: bool
         check=False,
     )
     assert answer.returncode == int(banned), answer.stdout + answer.stderr
+
+
+# ------------------------------------------------------------------------------------------------------- the page
+
+
+def test_the_lock_file_of_the_page_names_no_registry() -> None:
+    locked = json.loads((ROOT / "dashboard/package-lock.json").read_text())
+    assert len(locked["packages"]) > 100
+    assert not [name for name, package in locked["packages"].items() if "resolved" in package]
+    config = (ROOT / "dashboard/.npmrc").read_text()
+    assert "omit-lockfile-registry-resolved=true" in config
+    assert "registry=" not in config
+
+
+def test_the_built_page_and_its_packages_are_not_committed() -> None:
+    found = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        pytest.skip("this is no checkout")
+    files = found.stdout.splitlines()
+    assert not [name for name in files if name.startswith("src/interlock/web/dist/") or "node_modules" in name]
+
+
+def test_the_types_of_the_page_are_those_of_the_api(tmp_path: Path) -> None:
+    tool = ROOT / "dashboard/node_modules/.bin/openapi-typescript"
+    if not tool.exists() or shutil.which("node") is None:
+        pytest.skip("the packages of the page are not installed: `make ui`")
+    described = subprocess.run(
+        [sys.executable, ".ci/openapi.py"], cwd=ROOT, capture_output=True, check=True, timeout=60
+    ).stdout
+    (tmp_path / "openapi.json").write_bytes(described)
+    made = tmp_path / "schema.d.ts"
+    subprocess.run([tool, tmp_path / "openapi.json", "--output", made], check=True, capture_output=True, timeout=60)
+    committed = ROOT / "dashboard/src/api/schema.d.ts"
+    assert made.read_text() == committed.read_text(), "generate them again: make ui-schema"

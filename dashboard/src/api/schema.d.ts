@@ -44,7 +44,7 @@ export interface paths {
         post?: never;
         /**
          * Delete a pipeline
-         * @description It opens nothing new; what is under way ends. Its runs and events stay.
+         * @description It opens nothing new; what is under way ends. Its runs and events stay. Refused while its file is there.
          */
         delete: operations["deletePipeline"];
         options?: never;
@@ -150,7 +150,11 @@ export interface paths {
          */
         put: operations["writeSensor"];
         post?: never;
-        delete?: never;
+        /**
+         * Delete a sensor
+         * @description The observation is forgotten: rules that read it find none, or the one without a `#period`.
+         */
+        delete: operations["deleteSensor"];
         options?: never;
         head?: never;
         patch?: never;
@@ -416,6 +420,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Alerts on their way to people
+         * @description One row per alert and channel: how often it was tried, when it goes next, why it failed.
+         */
+        get: operations["listAlerts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/alerts:test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test alert
+         * @description On one channel or on all, at once; answers when each has taken it or failed.
+         */
+        post: operations["testAlerts"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/controller": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The controller as it stands
+         * @description Its last watchdog pass, the lag of its functions, its queues and its troubles.
+         */
+        get: operations["getController"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/overview": {
         parameters: {
             query?: never;
@@ -478,6 +542,26 @@ export interface paths {
          * @description For `interlock open`: the code begins one session with the rights of the caller, within five minutes.
          */
         post: operations["makeSessionCode"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/callbacks/{token}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Report how a job ended, at the address it was given
+         * @description No token is needed beside the address. The answer comes when the outcome is durable.
+         */
+        post: operations["reportByCallback"];
         delete?: never;
         options?: never;
         head?: never;
@@ -562,20 +646,20 @@ export interface components {
             source?: components["schemas"]["Source"] | null;
             openedAt?: string | null;
             /** @default  */
-            openedBy?: string;
+            openedBy: string;
             /** @default  */
-            requestedBy?: string;
+            requestedBy: string;
             /** @default  */
-            reason?: string;
+            reason: string;
             /** @default  */
-            runId?: string;
+            runId: string;
             /** @default  */
-            jobId?: string;
+            jobId: string;
             passedAt?: string | null;
             triggeredAt?: string | null;
             endedAt?: string | null;
             /** @default  */
-            outcome?: string;
+            outcome: string;
         };
         /**
          * Batch
@@ -620,11 +704,31 @@ export interface components {
             days?: components["schemas"]["Weekday"][];
             dates?: string[];
             /** @default  */
-            description?: string;
+            description: string;
         };
         /** CalendarPage */
         CalendarPage: {
             items: components["schemas"]["Calendar"][];
+        };
+        /**
+         * ChannelChoice
+         * @example {
+         *       "channel": "slack:#data-alerts"
+         *     }
+         */
+        ChannelChoice: {
+            channel?: string | null;
+        };
+        /** ChannelTest */
+        ChannelTest: {
+            channel: string;
+            ok: boolean;
+            /** @default  */
+            error: string;
+        };
+        /** ChannelTests */
+        ChannelTests: {
+            channels: components["schemas"]["ChannelTest"][];
         };
         /**
          * Check
@@ -636,12 +740,35 @@ export interface components {
         CodeView: {
             code: string;
         };
+        /** ControllerView */
+        ControllerView: {
+            folders: components["schemas"]["FolderView"][];
+            invalidFiles: components["schemas"]["InvalidFileView"][];
+            removed: components["schemas"]["RemovedView"][];
+            degraded?: string[];
+            version: string;
+            /** Format: date-time */
+            now: string;
+            rate: number;
+            /** Format: date-time */
+            startedAt: string;
+            watchdog: components["schemas"]["WatchdogView"];
+            functions: components["schemas"]["FunctionView"][];
+            pipelines: number;
+            timers: number;
+            deadLetters: number;
+            deliveries: {
+                [key: string]: number;
+            };
+            troubles: string[];
+        };
         /** Current */
         Current: {
             schedule: string;
             date: string;
             word: string;
             attempt: number;
+            openedAt?: string | null;
             since: string | null;
             summary: string;
         };
@@ -649,15 +776,15 @@ export interface components {
         DayStats: {
             date: string;
             /** @default 0 */
-            opened?: number;
+            opened: number;
             /** @default 0 */
-            completed?: number;
+            completed: number;
             /** @default 0 */
-            failed?: number;
+            failed: number;
             /** @default 0 */
-            held?: number;
+            held: number;
             /** @default 0 */
-            breached?: number;
+            breached: number;
         };
         /** DeadLetter */
         DeadLetter: {
@@ -679,6 +806,32 @@ export interface components {
             items: components["schemas"]["DeadLetter"][];
             next?: number | null;
         };
+        /** DeliveryPage */
+        DeliveryPage: {
+            items: components["schemas"]["DeliveryView"][];
+            next?: number | null;
+        };
+        /**
+         * DeliveryState
+         * @description Where a delivery stands.
+         * @enum {string}
+         */
+        DeliveryState: "waiting" | "sent" | "dead";
+        /** DeliveryView */
+        DeliveryView: {
+            id: number;
+            channel: string;
+            eventId: string;
+            pipeline: string;
+            state: components["schemas"]["DeliveryState"];
+            tries: number;
+            /** Format: date-time */
+            queuedAt: string;
+            dueAt?: string | null;
+            settledAt?: string | null;
+            /** @default  */
+            error: string;
+        };
         /** DurationStats */
         DurationStats: {
             count: number;
@@ -696,7 +849,7 @@ export interface components {
          * @description Everything Interlock publishes.
          * @enum {string}
          */
-        EventType: "TRIGGER_STARTED" | "PIPELINE_EXCLUDED" | "VALIDATION_PASSED" | "VALIDATION_EXHAUSTED" | "JOB_TRIGGERED" | "JOB_STARTED" | "JOB_COMPLETED" | "JOB_FAILED" | "JOB_TIMEOUT" | "JOB_POLL_EXHAUSTED" | "RETRY_EXHAUSTED" | "TRIGGER_UNCERTAIN" | "INFRA_FAILURE" | "RERUN_ACCEPTED" | "RERUN_REJECTED" | "LATE_DATA_ARRIVAL" | "SLA_WARNING" | "SLA_BREACH" | "SLA_MET" | "SLA_RECOVERED" | "RELATIVE_SLA_WARNING" | "RELATIVE_SLA_BREACH" | "POST_RUN_BASELINE_CAPTURED" | "BASELINE_CAPTURE_FAILED" | "POST_RUN_PASSED" | "POST_RUN_FAILED" | "POST_RUN_DRIFT" | "POST_RUN_DRIFT_INFLIGHT" | "POST_RUN_SENSOR_MISSING" | "SFN_TIMEOUT" | "SCHEDULE_MISSED" | "IRREGULAR_SCHEDULE_MISSED" | "TRIGGER_RECOVERED" | "SENSOR_DEADLINE_EXPIRED" | "WATCHDOG_DEGRADED" | "CONFIG_INVALID" | "SENSOR_INVALID" | "PROBE_FAILED" | "INFRA_ALARM" | "DRY_RUN_WOULD_TRIGGER" | "DRY_RUN_SLA_PROJECTION" | "DRY_RUN_COMPLETED" | "DRY_RUN_LATE_DATA" | "DRY_RUN_DRIFT" | "DRY_RUN_WOULD_RERUN" | "DRY_RUN_RERUN_REJECTED" | "DRY_RUN_WOULD_RETRY" | "DRY_RUN_RETRY_EXHAUSTED";
+        EventType: "TRIGGER_STARTED" | "PIPELINE_EXCLUDED" | "VALIDATION_PASSED" | "VALIDATION_EXHAUSTED" | "JOB_TRIGGERED" | "JOB_STARTED" | "JOB_COMPLETED" | "JOB_FAILED" | "JOB_TIMEOUT" | "JOB_POLL_EXHAUSTED" | "RETRY_EXHAUSTED" | "TRIGGER_UNCERTAIN" | "INFRA_FAILURE" | "RUN_WITHDRAWN" | "JOB_CANCELLED" | "RERUN_ACCEPTED" | "RERUN_REJECTED" | "LATE_DATA_ARRIVAL" | "READINESS_LATE" | "SLA_WARNING" | "SLA_BREACH" | "SLA_MET" | "SLA_RECOVERED" | "RELATIVE_SLA_WARNING" | "RELATIVE_SLA_BREACH" | "POST_RUN_BASELINE_CAPTURED" | "BASELINE_CAPTURE_FAILED" | "POST_RUN_PASSED" | "POST_RUN_FAILED" | "POST_RUN_DRIFT" | "POST_RUN_DRIFT_INFLIGHT" | "POST_RUN_SENSOR_MISSING" | "SFN_TIMEOUT" | "SCHEDULE_MISSED" | "IRREGULAR_SCHEDULE_MISSED" | "TRIGGER_RECOVERED" | "SENSOR_DEADLINE_EXPIRED" | "WATCHDOG_DEGRADED" | "CONFIG_INVALID" | "CONFIG_RESTORED" | "CONFIG_FOLDER_LOST" | "PIPELINE_REMOVED" | "SENSOR_INVALID" | "PROBE_FAILED" | "INFRA_ALARM" | "DRY_RUN_WOULD_TRIGGER" | "DRY_RUN_SLA_PROJECTION" | "DRY_RUN_COMPLETED" | "DRY_RUN_LATE_DATA" | "DRY_RUN_DRIFT" | "DRY_RUN_WOULD_RERUN" | "DRY_RUN_RERUN_REJECTED" | "DRY_RUN_WOULD_RETRY" | "DRY_RUN_RETRY_EXHAUSTED";
         /** EventView */
         EventView: {
             id: string;
@@ -736,11 +889,37 @@ export interface components {
          * @description Why a run is FAILED_FINAL.
          * @enum {string}
          */
-        FinalReason: "validation-exhausted" | "deadline-expired" | "trigger-exhausted" | "uncertain" | "infra" | "stale" | "retries-used-up" | "poll-exhausted";
+        FinalReason: "validation-exhausted" | "deadline-expired" | "trigger-exhausted" | "uncertain" | "infra" | "stale" | "retries-used-up" | "poll-exhausted" | "withdrawn" | "cancelled";
+        /** FolderView */
+        FolderView: {
+            folder: string;
+            pipelines: number;
+            /** @default  */
+            lost: string;
+            lostSince?: string | null;
+        };
+        /** FunctionView */
+        FunctionView: {
+            name: string;
+            lag: number;
+            lastAt?: string | null;
+        };
         /** Health */
         Health: {
             status: string;
             version: string;
+        };
+        /** InvalidFileView */
+        InvalidFileView: {
+            pipeline: string;
+            file: string;
+            errors: string[];
+            /** Format: date-time */
+            since: string;
+            /** @default  */
+            inForce: string;
+            /** @default  */
+            verdict: string;
         };
         /**
          * JobEvent
@@ -758,21 +937,19 @@ export interface components {
             /** Format: date-time */
             at: string;
             /** @default  */
-            runId?: string;
+            runId: string;
             /** @default  */
-            jobId?: string;
+            jobId: string;
             category?: components["schemas"]["FailureCategory"] | null;
             /** @default  */
-            error?: string;
+            error: string;
             /** @default  */
-            reportedBy?: string;
+            warning: string;
+            /** @default  */
+            answer: string;
+            /** @default  */
+            reportedBy: string;
         };
-        /**
-         * JobType
-         * @description The systems a job can live in.
-         * @enum {string}
-         */
-        JobType: "command" | "http" | "airflow" | "glue" | "emr" | "emr-serverless" | "step-function" | "databricks" | "lambda" | "external";
         /** LaneView */
         LaneView: {
             id: string;
@@ -862,10 +1039,10 @@ export interface components {
             schedule?: string | null;
             attempt?: number | null;
             /** @default  */
-            runId?: string;
+            runId: string;
             category?: components["schemas"]["FailureCategory"] | null;
             /** @default  */
-            error?: string;
+            error: string;
         };
         /** Overview */
         Overview: {
@@ -901,7 +1078,7 @@ export interface components {
             valid: boolean;
             errors: string[];
             dryRun: boolean;
-            jobType: components["schemas"]["JobType"] | null;
+            jobType: string | null;
             schedules: string[];
             after: string[];
             activeRuns: number;
@@ -937,7 +1114,7 @@ export interface components {
             valid: boolean;
             errors: string[];
             dryRun: boolean;
-            jobType: components["schemas"]["JobType"] | null;
+            jobType: string | null;
             schedules: string[];
             after: string[];
             activeRuns: number;
@@ -952,7 +1129,7 @@ export interface components {
             detail: string;
             instance: string;
             /** @default  */
-            requestId?: string;
+            requestId: string;
             errors?: components["schemas"]["ProblemError"][];
         };
         /** ProblemError */
@@ -980,6 +1157,8 @@ export interface components {
             excluded?: string | null;
             awaitedUpstreams?: string[];
             run?: components["schemas"]["RunSummary"] | null;
+            /** @default false */
+            configChanged: boolean;
         };
         /**
          * Redrive
@@ -997,6 +1176,26 @@ export interface components {
         Redriven: {
             redriven: number;
         };
+        /** RemovedView */
+        RemovedView: {
+            pipeline: string;
+            runs: components["schemas"]["RunSummary"][];
+        };
+        /**
+         * Reported
+         * @example {
+         *       "result": "fail",
+         *       "error": "no rows",
+         *       "category": "PERMANENT"
+         *     }
+         */
+        Reported: {
+            /** @enum {string} */
+            result: "success" | "fail" | "timeout";
+            category?: components["schemas"]["FailureCategory"] | null;
+            /** @default  */
+            error: string;
+        };
         /** RerunAnswer */
         RerunAnswer: {
             id: string;
@@ -1006,7 +1205,7 @@ export interface components {
             /** @enum {string} */
             decision: "accepted" | "rejected" | "pending";
             /** @default  */
-            reason?: string;
+            reason: string;
         };
         /**
          * RerunAsked
@@ -1020,9 +1219,9 @@ export interface components {
             date: string;
             schedule?: string | null;
             /** @default  */
-            reason?: string;
+            reason: string;
             /** @default false */
-            force?: boolean;
+            force: boolean;
         };
         /** RerunRecord */
         RerunRecord: {
@@ -1034,9 +1233,9 @@ export interface components {
             /** Format: date-time */
             at: string;
             /** @default  */
-            reason?: string;
+            reason: string;
             /** @default  */
-            requestedBy?: string;
+            requestedBy: string;
         };
         /** RuleResult */
         RuleResult: {
@@ -1065,7 +1264,7 @@ export interface components {
             finalReason?: components["schemas"]["FinalReason"] | null;
             durationSeconds?: number | null;
             /** @default  */
-            message?: string;
+            message: string;
             configVersion: string;
             openedBy: string;
             requestedBy: string;
@@ -1114,7 +1313,7 @@ export interface components {
             finalReason?: components["schemas"]["FinalReason"] | null;
             durationSeconds?: number | null;
             /** @default  */
-            message?: string;
+            message: string;
         };
         /**
          * Scope
@@ -1142,9 +1341,9 @@ export interface components {
             /** Format: date-time */
             receivedAt: string;
             /** @default  */
-            period?: string;
+            period: string;
             /** @default true */
-            read?: boolean;
+            read: boolean;
             ttl?: number | null;
         };
         /**
@@ -1155,9 +1354,9 @@ export interface components {
          */
         SessionAsked: {
             /** @default  */
-            token?: string;
+            token: string;
             /** @default  */
-            code?: string;
+            code: string;
         };
         /** SessionView */
         SessionView: {
@@ -1202,13 +1401,19 @@ export interface components {
         /** SlaView */
         SlaView: {
             /** @default  */
-            deadline?: string;
+            deadline: string;
+            /** @default  */
+            readyBy: string;
+            readyByAt?: string | null;
+            readyAt?: string | null;
             warningAt?: string | null;
             breachAt?: string | null;
             relativeWarningAt?: string | null;
             relativeBreachAt?: string | null;
             /** @default false */
-            critical?: boolean;
+            critical: boolean;
+            /** @default false */
+            backFill: boolean;
             fired?: {
                 [key: string]: string;
             };
@@ -1237,7 +1442,13 @@ export interface components {
             days: components["schemas"]["DayStats"][];
             pipelines: components["schemas"]["PipelineStats"][];
             /** @default false */
-            truncated?: boolean;
+            truncated: boolean;
+        };
+        /** WatchdogView */
+        WatchdogView: {
+            lastAt: string | null;
+            nextAt: string | null;
+            failedChecks: string[];
         };
         /** Watched */
         Watched: {
@@ -1262,9 +1473,9 @@ export interface components {
             /** Format: date-time */
             receivedAt: string;
             /** @default  */
-            period?: string;
+            period: string;
             /** @default [] */
-            warnings?: string[];
+            warnings: string[];
         };
     };
     responses: never;
@@ -1661,6 +1872,15 @@ export interface operations {
             };
             /** @description This address has other methods. */
             405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is not possible in the state things are in. */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -2329,6 +2549,110 @@ export interface operations {
             };
             /** @description The body is too large. */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    deleteSensor: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The pipeline's id. */
+                pipeline: string;
+                /** @description The sensor's key, percent-encoded: it may contain '/', ':' and '#<period>'. */
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, nothing follows */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3815,6 +4139,303 @@ export interface operations {
             };
         };
     };
+    listAlerts: {
+        parameters: {
+            query?: {
+                /** @description waiting, sent or dead (given up). */
+                state?: components["schemas"]["DeliveryState"] | null;
+                /** @description Only those to this channel. */
+                channel?: string | null;
+                /** @description The `next` of the page before. */
+                cursor?: number;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryPage"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    testAlerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ChannelChoice"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChannelTests"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getController: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ControllerView"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     getOverview: {
         parameters: {
             query?: {
@@ -4132,14 +4753,12 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Request fulfilled, nothing follows */
+            /** @description It has ended. */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
-                content: {
-                    "application/json": null;
-                };
+                content?: never;
             };
             /** @description The request cannot be read: malformed JSON or a malformed request. */
             400: {
@@ -4271,6 +4890,141 @@ export interface operations {
             };
             /** @description The Host is not this controller's. */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reportByCallback: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Signed; for one attempt, and once. */
+                token: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Reported"];
+            };
+        };
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["JobRecord"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is not possible in the state things are in. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -143,5 +143,7 @@ class _State(Collector):
         (timers,) = database.read("SELECT count(*) FROM timers")[0]
         yield GaugeMetricFamily("interlock_timers", "Armed timers.", value=timers)
         yield from self._alerts()
+        streams = self._service.feed.listeners
+        yield GaugeMetricFamily("interlock_event_streams", "Event streams that are open.", value=streams)
         letters = self._service.dead_letters.count()
         yield GaugeMetricFamily("interlock_dead_letters", "What was given up and waits for a person.", value=letters)

@@ -66,11 +66,15 @@ class _File(msgspec.Struct, frozen=True):
     etag: bytes
 
 
-class Web:
-    """Serves the built page. `folder`: where it was built; by default, in the package."""
+def built_folder() -> Path:
+    """Where `make ui` puts the page."""
+    return Path(str(files("interlock.web"))) / "dist"
 
-    def __init__(self, folder: Path | None = None) -> None:
-        self._folder = folder
+
+class Web:
+    """Serves the built page."""
+
+    def __init__(self) -> None:
         self._files: Mapping[str, _File] | None = None
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
@@ -79,7 +83,7 @@ class Web:
             detail = f"{scope['method']} is not for pages: the API is at /api/v1"
             raise RequestError(HTTPStatus.METHOD_NOT_ALLOWED, "method-not-allowed", detail, headers={"Allow": "GET"})
         if self._files is None:
-            self._files = _read(self._folder or Path(str(files("interlock.web"))) / "dist")
+            self._files = _read(built_folder())
         headers = headers_of(scope)
         found = self._find(str(scope["path"]), self._files)
         known = headers.get(b"if-none-match") == found.etag

@@ -18,6 +18,7 @@ from interlock.cli.demo import demo
 from interlock.cli.doctor import doctor
 from interlock.cli.events import events
 from interlock.cli.init import init
+from interlock.cli.open import open_
 from interlock.cli.plan import plan
 from interlock.cli.rerun import rerun
 from interlock.cli.runs import runs
@@ -60,6 +61,7 @@ app = typer.Typer(
 )
 for _command in _COMMANDS:
     app.command()(_command)
+app.command("open")(open_)
 for _name, _group in (
     ("sensor", sensor.app),
     ("job", job.app),

@@ -1,6 +1,9 @@
 """`interlock serve`: the embedded controller and its HTTP API in one process."""
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from interlock.api.settings import Project
+    from interlock.embedded.service import Service
 
 
 class LogLevel(StrEnum):
@@ -80,7 +84,19 @@ def serve(
     settings = server.ServeSettings(
         service=service, host=host or project.host, port=chosen_port, public_url=project.public_url
     )
-    server.serve(settings)
+    server.serve(settings, beside=_announced)
+
+
+@contextmanager
+def _announced(service: "Service", url: str) -> Iterator[None]:
+    """Tell a person at a terminal where the page is; never a log, since the address may log its opener in."""
+    from interlock.cli.open import code_for, page_address
+
+    if sys.stderr.isatty():
+        code = code_for(service)
+        note = "" if code is None else "  (works once, for five minutes; then: interlock open)"
+        typer.echo(f"The page: {page_address(url, code)}{note}", err=True)
+    yield
 
 
 def _store(project: "Project", given: str | None) -> Path:

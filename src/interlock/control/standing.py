@@ -67,12 +67,16 @@ class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Current(_View, frozen=True, kw_only=True):
-    """The run a lane speaks of. `word` is one of the five, or what there is instead of a run."""
+    """The run a lane speaks of. `word` is one of the five, or what there is instead of a run.
+
+    `opened_at` is when the run was first opened; `since`, since when it has been what `word` says.
+    """
 
     schedule: str
     date: str
     word: str
     attempt: int
+    opened_at: str | None = None
     since: str | None
     summary: str
 
@@ -152,6 +156,7 @@ def _of_run(rows: Rows, run: RunRow, state: SlaRow | None, reasons: Reasons) -> 
         date=run.date,
         word=word.value,
         attempt=run.attempt,
+        opened_at=run.first_opened_at,
         since=_since(run, word),
         summary=_summary(rows, run, word, reasons),
     )

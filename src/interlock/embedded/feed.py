@@ -79,6 +79,12 @@ class EventFeed:
             ender()
 
     @property
+    def listeners(self) -> int:
+        """How many listen now."""
+        with self._lock:
+            return len(self._listeners)
+
+    @property
     def stopped(self) -> bool:
         """Will nothing come any more?"""
         return self._stopping.is_set()

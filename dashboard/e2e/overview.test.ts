@@ -1,0 +1,68 @@
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { expectAccessible, launch, open } from "./browser";
+import { chromiumPath } from "./found";
+import { gated } from "./pipelines";
+import { Controller, until } from "./server";
+
+describe.skipIf(chromiumPath() === null)("the overview", () => {
+  let browser: Browser;
+  let controller: Controller;
+
+  beforeAll(async () => {
+    browser = await launch();
+    controller = await new Controller().pipelines([gated("gold-revenue"), gated("silver-orders")]).start();
+  });
+
+  afterAll(async () => {
+    await browser.close();
+    await controller.end();
+  });
+
+  it("turns a waiting run into a done one, on screen, by a sensor write", async () => {
+    const { page, faults } = await open(browser, controller.url);
+    await page.goto(controller.url);
+    const lane = page.locator('[data-lane="gold-revenue"]');
+    await lane.waitFor();
+    await controller.sensor("gold-revenue", "upstream-complete", { status: "ready" });
+    await lane.getByText("waiting").waitFor();
+    await lane.getByText("no sensor row-count").waitFor();
+    expect(await lane.locator('.cell[data-s="w"]').count()).toBe(1);
+    await controller.sensor("gold-revenue", "row-count", { count: 5000 });
+    await lane.locator('.cell[data-s="d"]').waitFor();
+    await lane.locator('[data-word="done"]').waitFor();
+    const done = page.getByRole("button", { name: /done/ });
+    await until(async () => (await done.textContent())?.startsWith("1"), "the counter");
+    expect(faults).toEqual([]);
+  });
+
+  it.each(["light", "dark"] as const)("has no accessibility violations in %s", async (theme) => {
+    for (const width of [1440, 390]) {
+      const { page, faults } = await open(browser, controller.url, { theme, width });
+      await page.goto(controller.url);
+      await page.locator('[data-lane="gold-revenue"]').waitFor();
+      await expectAccessible(page);
+      expect(faults).toEqual([]);
+      await page.close();
+    }
+  });
+
+  it("serves the shell for unknown paths, and 404 for unknown assets", async () => {
+    const { page, faults } = await open(browser, controller.url);
+    await page.goto(`${controller.url}/no/such/page`);
+    await page.getByText("No such page").waitFor();
+    expect(faults).toEqual([]);
+    expect((await fetch(`${controller.url}/assets/gone-12345678.js`)).status).toBe(404);
+    expect((await fetch(`${controller.url}/api/none`)).status).toBe(404);
+  });
+
+  it("drops a bad parameter with a notice, and keeps good ones", async () => {
+    const { page, faults } = await open(browser, controller.url);
+    await page.goto(`${controller.url}/?span=9y&owner=analytics-team`);
+    await page.locator('[data-lane="gold-revenue"]').waitFor();
+    await page.getByText("The address had a value for “span”").waitFor();
+    expect(await page.locator("select").nth(1).inputValue()).toBe("analytics-team");
+    expect(faults).toEqual([]);
+  });
+});

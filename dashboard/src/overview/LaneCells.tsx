@@ -1,0 +1,41 @@
+import { Link } from "@tanstack/react-router";
+
+import { useZone } from "../time/zoneContext";
+import { cellText } from "./cellText";
+import { beginOf, type Columns } from "./columns";
+import type { Lane } from "./states";
+
+interface Props {
+  lane: Lane;
+  columns: Columns;
+  focused: number | null;
+  onFocusCell: (index: number) => void;
+}
+
+/** A cell a column, each a link to what happened in it. One of them can be reached by Tab, the others by arrows. */
+export function LaneCells({ lane, columns, focused, onFocusCell }: Props) {
+  const zone = useZone(lane.timezone);
+  return (
+    <div role="presentation" className="track">
+      {Array.from(lane.cells, (letter, index) => (
+        <div key={index} role="gridcell">
+          {letter === "-" ? null : (
+            <Link
+              to="/pipelines/$pipeline/cell"
+              params={{ pipeline: lane.id }}
+              search={{ at: new Date(beginOf(columns, index)).toISOString(), bucket: columns.bucket }}
+              className="cell"
+              data-s={letter}
+              data-m={lane.marks[index] === "-" ? undefined : lane.marks[index]}
+              data-n={lane.multiple[String(index)]}
+              data-index={index}
+              tabIndex={focused === index ? 0 : -1}
+              aria-label={cellText(lane, columns, index, zone)}
+              onFocus={() => onFocusCell(index)}
+            />
+          )}
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,66 @@
+import { Link } from "@tanstack/react-router";
+import { memo } from "react";
+
+import { Text } from "../parts/Text";
+import type { Columns } from "./columns";
+import { MOST_CELLS } from "./columns";
+import { LaneCells } from "./LaneCells";
+import { LanePicture } from "./LanePicture";
+import { NextRun } from "./NextRun";
+import { SlaCell } from "./SlaCell";
+import { STANDING_WORDS, type Lane } from "./states";
+
+interface Props {
+  lane: Lane;
+  columns: Columns;
+  focused: number | null;
+  onFocusCell: (index: number) => void;
+}
+
+/** What is over, and was not the last thing that happened, is told with its period. */
+const PAST = new Set(["done", "failed", "held", "missed"]);
+
+/** What a lane says: its word, and in the same line what it waits for or why it failed. */
+function said(lane: Lane): string {
+  if (lane.current === null || lane.current === undefined) return "";
+  const { summary, attempt, word } = lane.current;
+  const tries = attempt > 1 && word !== "done" ? `attempt ${attempt}: ` : "";
+  return `${tries}${summary}`;
+}
+
+/** One pipeline. */
+export const LaneRow = memo(function LaneRow({ lane, columns, focused, onFocusCell }: Props) {
+  const current = lane.current ?? null;
+  const word = current?.word ?? STANDING_WORDS[lane.standing];
+  return (
+    <>
+      <div role="rowheader" className="who">
+        <Link to="/pipelines/$pipeline" params={{ pipeline: lane.id }} className="name" title={lane.owner}>
+          <Text>{lane.id}</Text>
+        </Link>
+      </div>
+      <div role="gridcell" className="what">
+        <span className="word" data-word={word}>
+          {word}
+        </span>
+        {current !== null && PAST.has(word) && <span className="of">{current.date}</span>}
+        {said(lane) !== "" && word !== "done" && (
+          <span className="why" title={said(lane)}>
+            <Text>{said(lane)}</Text>
+          </span>
+        )}
+      </div>
+      {columns.count <= MOST_CELLS ? (
+        <LaneCells lane={lane} columns={columns} focused={focused} onFocusCell={onFocusCell} />
+      ) : (
+        <LanePicture lane={lane} columns={columns} focused={focused} onFocusCell={onFocusCell} />
+      )}
+      <div role="gridcell" className="sla">
+        <SlaCell lane={lane} />
+      </div>
+      <div role="gridcell" className="next">
+        <NextRun lane={lane} />
+      </div>
+    </>
+  );
+});

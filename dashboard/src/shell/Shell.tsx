@@ -1,0 +1,30 @@
+import { Outlet, useSearch } from "@tanstack/react-router";
+
+import { ZoneContext } from "../time/zoneContext";
+import { Banner } from "./Banner";
+import { LiveRegion } from "./LiveRegion";
+import { NoticeList } from "./NoticeList";
+import { TopBar } from "./TopBar";
+import { useGaps } from "./useGaps";
+import { useLive } from "../parts/useLive";
+
+/** What surrounds every page: navigation, whether it is live, notices. */
+export function Shell() {
+  const { zone } = useSearch({ from: "__root__" });
+  const { phase } = useLive();
+  useGaps();
+  return (
+    <ZoneContext value={zone ?? "pipeline"}>
+      <a className="skip" href="#content">
+        Skip to the content
+      </a>
+      <TopBar />
+      <Banner />
+      <NoticeList />
+      <main id="content" tabIndex={-1} data-stale={phase === "lost" || undefined}>
+        <Outlet />
+      </main>
+      <LiveRegion />
+    </ZoneContext>
+  );
+}

@@ -1,0 +1,71 @@
+"""`interlock open`: the page of a running controller in a browser, without typing a token.
+
+Where tokens are needed, the address carries a single-use code in its fragment, which no browser sends to any server and
+no log sees; the page exchanges it for a session. Whoever may open the store's file may make such a code; from elsewhere
+the token of INTERLOCK_TOKEN stands for it.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from interlock.cli.store_access import StoreOption, UrlOption
+
+if TYPE_CHECKING:
+    from interlock.embedded.service import Service
+
+
+def open_(
+    *,
+    store: StoreOption = None,
+    url: UrlOption = None,
+    print_: Annotated[
+        bool, typer.Option("--print", help="Print the address instead of opening it; it works once, for five minutes.")
+    ] = False,
+) -> None:
+    """Open the page of a running controller in a browser."""
+    import webbrowser
+
+    from interlock.cli.store_access import find_target, through_server
+    from interlock.model.errors import UnavailableError
+
+    target = through_server(find_target(store, url))
+    if target.url is None:
+        raise UnavailableError(f"no controller runs on {target}: `interlock serve` starts one; --url names one")
+    code = _code_of_store(target.path) if target.path is not None else _code_of_server(target.url)
+    address = page_address(target.url, code)
+    if print_ or not webbrowser.open(address):
+        typer.echo(address)
+        return
+    typer.echo(f"Opened {target.url} in your browser.")
+
+
+def page_address(url: str, code: str | None) -> str:
+    """The address of the page; with a code it logs its opener in, once."""
+    return f"{url}/" if code is None else f"{url}/#code={code}"
+
+
+def code_for(service: "Service") -> str | None:
+    """A code for the page of this very process; None while no token is needed."""
+    return service.sessions.make_code(None) if service.tokens.required() else None
+
+
+def _code_of_store(path: Path) -> str | None:
+    from interlock.embedded.clock import SystemClock
+    from interlock.embedded.database import Database
+    from interlock.embedded.sessions import Sessions
+    from interlock.embedded.tokens import Tokens
+
+    with Database.open(path, clock=SystemClock(), create=False, inline=True) as database:
+        tokens = Tokens(database)
+        return Sessions(database, tokens).make_code(None) if tokens.required() else None
+
+
+def _code_of_server(url: str) -> str | None:
+    from interlock.cli.store_access import Target, answer_of, server
+
+    with server(Target("--url", url=url)) as client:
+        if not answer_of(client.get("session"))["required"]:
+            return None
+        return str(answer_of(client.post("session/code"))["code"])
