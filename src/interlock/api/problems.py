@@ -14,6 +14,7 @@ from litestar.types import ExceptionHandlersMap
 from interlock.model.errors import (
     CommitRefusedError,
     InterlockError,
+    InvalidConfigError,
     InvalidValueError,
     SensorTooLargeError,
     StoreError,
@@ -96,6 +97,8 @@ def judge(error: Exception) -> RequestError:
             return RequestError(HTTPStatus.NOT_FOUND, "unknown-pipeline", str(error))
         case SensorTooLargeError():
             return RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", str(error))
+        case InvalidConfigError():
+            return RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-config", str(error))
         case InvalidValueError() | CommitRefusedError():
             return RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-value", str(error))
         case StoreError() | UnavailableError():

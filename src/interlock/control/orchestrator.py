@@ -10,19 +10,17 @@ from typing import Any, Final
 
 import msgspec
 import structlog
-from msgspec.structs import replace
 
-from interlock.control import cancelling, catalog, completion, pools, readiness, records, starting
+from interlock.control import cancelling, catalog, completion, passing, pools, readiness, records, starting
 from interlock.control.context import Control
-from interlock.decide import sla, transitions
+from interlock.decide import transitions
 from interlock.decide.rules import Verdict
-from interlock.decide.sensors import Reading
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
-from interlock.model.run import FinalReason, JobEvent, JobRecord, Run, RunStatus, SlaKind
+from interlock.model.run import FinalReason, JobEvent, JobRecord, Run, RunStatus
 from interlock.model.sensor import Sensor
 from interlock.ports.jobs import JobState, JobStatus
 from interlock.ports.store import Matches, Put, Require, Write
@@ -105,7 +103,7 @@ def evaluate(control: Control, task: Task) -> Output:
         if verdict.passed:
             return _ready(control, config, run, _Facts(verdict, sensors, now, seen))
         pool = pools.pool_of(control, config.job)
-        left = [] if pool is None else pools.leave(control, pool, run, _breach_of(control, run))
+        left = [] if pool is None else pools.leave(control, pool, run, passing.breach_of(control, run))
         left_line.extend([pool] if pool is not None and left else [])
         return _wait(config, run, now, seen), left
 
@@ -128,20 +126,15 @@ def _ready(control: Control, config: PipelineConfig, run: Run, facts: _Facts) ->
     """The rules pass: the job is started, once its pool has a slot for it."""
     pool, slot, entered = pools.pool_of(control, config.job), run.slot, list[Write]()
     if pool is not None:
-        entry = pools.enter(control, pool, run, _breach_of(control, run), facts.now)
+        entry = pools.enter(control, pool, run, passing.breach_of(control, run), facts.now)
         if entry.slot is None:
             # Not bound by the window: it is the pool that is full, not the data that is missing.
             every = config.schedule_of(run.schedule).evaluation.interval
             wait = seconds_until(facts.now, facts.now + every)
             return {"status": "waiting", "wakeSeq": str(facts.seen), "waitSeconds": wait}, entry.writes
         slot, entered = entry.slot, entry.writes
-    passed = _passed(config, run, facts, slot)
-    return {"status": "passed"}, [*passed, *entered, *_ready_in_time(control, config, run, facts.now)]
-
-
-def _breach_of(control: Control, run: Run) -> datetime | None:
-    state = records.get_sla(control.store, run.key)
-    return None if state is None else state.breach_at or state.relative_breach_at
+    passed, also = passing.passed(control, config, run, facts.verdict, facts.sensors, facts.now, slot=slot)
+    return {"status": "passed"}, [records.put_run(passed, run), *also, *entered]
 
 
 def _wait(config: PipelineConfig, run: Run, now: datetime, seen: int) -> Output:
@@ -151,42 +144,6 @@ def _wait(config: PipelineConfig, run: Run, now: datetime, seen: int) -> Output:
         return {"status": "closed", "wakeSeq": str(seen)}
     wait = seconds_until(now, closes, now + window.interval)
     return {"status": "waiting", "wakeSeq": str(seen), "waitSeconds": wait}
-
-
-def _passed(config: PipelineConfig, run: Run, facts: _Facts, slot: str) -> list[Write]:
-    verdict, sensors, now = facts.verdict, facts.sensors, facts.now
-    schedule = config.schedule_of(run.schedule)
-    inputs = readiness.choose(config, run.key, readiness.input_readings(config, schedule), sensors, now)
-    after = readiness.choose(config, run.key, readiness.post_run_readings(config), sensors, now)
-    # Not from the inputs: there a rule with `period: any` may have taken the trigger's sensor of another period.
-    trigger = [] if schedule.trigger is None else [Reading(schedule.trigger.key)]
-    payload = next(iter(readiness.choose(config, run.key, trigger, sensors, now).values()), None)
-    passed = transitions.amend(
-        run,
-        now=now,
-        passed_at=now,
-        slot=slot,
-        inputs=readiness.digests(inputs),
-        trigger_payload=payload.data if payload else None,
-        post_run_sensors={name: sensor.data for name, sensor in after.items()},
-    )
-    event = records.event(
-        EventType.VALIDATION_PASSED,
-        run.key,
-        now,
-        f"the rules of {run.pipeline} passed for {run.date}: {verdict.summary()}",
-        attempt=run.attempt,
-        results=list(verdict.results),
-    )
-    return [records.put_run(passed, run), records.put_event(event)]
-
-
-def _ready_in_time(control: Control, config: PipelineConfig, run: Run, now: datetime) -> list[Write]:
-    """The rules have passed: READINESS_LATE is not given any more, whatever becomes of this attempt."""
-    state = records.get_sla(control.store, run.key) if config.sla is not None and config.sla.ready_by else None
-    if state is None or SlaKind.READINESS not in sla.next_instants(state):
-        return []
-    return [records.put_sla(replace(state, version=state.version + 1, ready_at=now), state)]
 
 
 def validation_exhausted(control: Control, task: Task) -> Output:

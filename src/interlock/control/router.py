@@ -17,6 +17,7 @@ from interlock.control import (
     dry_run,
     markers,
     observing,
+    opening,
     pools,
     promises,
     records,
@@ -79,7 +80,9 @@ def run_changed(control: Control, change: Change) -> None:
         # A completion is a fact, whatever the run has become since: who runs after it is still to be told.
         markers.follow(control, records.convert(written, Run, change.key))
     # Nothing follows from these; and what the run has become since has a change of its own.
-    if status in (RunStatus.TRIGGERING, RunStatus.RUNNING) or (status == RunStatus.PENDING and "passedAt" in written):
+    claimed = status == RunStatus.RUNNING and "claimId" in written and "jobStartedAt" not in written
+    under_way = status in (RunStatus.TRIGGERING, RunStatus.RUNNING) and not claimed
+    if under_way or (status == RunStatus.PENDING and "passedAt" in written):
         return
     key = keys.run_of(change.pk, change.sk, keys.RUN)
     run = records.get_run(control.store, key)
@@ -89,6 +92,10 @@ def run_changed(control: Control, change: Change) -> None:
     match run.status:
         case RunStatus.PENDING if run.passed_at is None:
             brakes.start(control, run)
+        case RunStatus.RUNNING:
+            # Claimed: its execution may still wait for the rules, or may not have been started.
+            waking.wake(control, key)
+            opening.start_execution(control, run)
         case RunStatus.FAILED if run.retry_at is not None and not brakes.withdraw(control, key):
             payload = {"pipeline": key.pipeline, "schedule": key.schedule, "date": key.date, "attempt": run.attempt}
             name = f"retry-{keys.execution_name(key, run.attempt)[-50:]}"

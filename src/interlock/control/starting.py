@@ -18,7 +18,7 @@ from interlock.decide import retries, transitions
 from interlock.decide.templates import fill
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, InvalidValueError, JobStartError
-from interlock.model.events import EventType
+from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory, FinalReason, JobEvent, JobRecord, Run, RunStatus
 from interlock.model.times import zone
@@ -96,7 +96,7 @@ def _intend(control: Control, key: RunKey, attempt: int) -> _Intent | None:
         if surely_not_started and run.cancel is not None:
             return None, completion.cancelled_writes(control, run, run.cancel)
         if run.status is RunStatus.PENDING and run.passed_at is not None:
-            run_id = f"{key.pipeline}-{key.date}-{attempt}-{control.new_id()}"
+            run_id = new_run_id(control, run)
             fresh = transitions.step(run, RunStatus.TRIGGERING, now=now, run_id=run_id, refused=False)
             return _Intent(fresh, first_call=True), [records.put_run(fresh, run), brake.unchanged]
         if run.status is RunStatus.TRIGGERING and run.refused:
@@ -154,17 +154,7 @@ def _record_start(control: Control, run: Run, started: JobStarted) -> bool:
             current, RunStatus.RUNNING, now=now, job_id=started.job_id, triggered_at=now, refused=False
         )
         config = catalog.opened_with(control.store, run.pipeline, run.config_version)
-        event = records.event(
-            EventType.JOB_TRIGGERED,
-            run.key,
-            now,
-            f"started the {config.job.type if config.job else ''} job of {run.pipeline} for {run.date}",
-            attempt=run.attempt,
-            runId=run.run_id,
-            jobId=started.job_id,
-            jobType=config.job.type if config.job else None,
-            answer=started.answer or None,
-        )
+        event = triggered_event(config, running, now, answer=started.answer)
         writes: list[Write] = [records.put_run(running, current), records.put_event(event)]
         if started.status is not None and started.status.state.terminal:
             ended = job_record(running, started.status, now, by=BY_LIFECYCLE)
@@ -172,6 +162,29 @@ def _record_start(control: Control, run: Run, started: JobStarted) -> bool:
         return True, writes
 
     return records.settle_commit(control, decide)
+
+
+def new_run_id(control: Control, run: Run) -> str:
+    """Our id for the start of an attempt's job."""
+    return f"{run.pipeline}-{run.date}-{run.attempt}-{control.new_id()}"
+
+
+def triggered_event(config: PipelineConfig, run: Run, now: datetime, *, answer: str = "") -> Event:
+    """JOB_TRIGGERED; of a claimed attempt, with who claimed it."""
+    kind = config.job.type if config.job else ""
+    claimed = f", claimed by {run.claimed_by}" if run.claimed_by else ""
+    return records.event(
+        EventType.JOB_TRIGGERED,
+        run.key,
+        now,
+        f"started the {kind} job of {run.pipeline} for {run.date}{claimed}",
+        attempt=run.attempt,
+        runId=run.run_id,
+        jobId=run.job_id,
+        jobType=kind or None,
+        answer=answer or None,
+        claimedBy=run.claimed_by or None,
+    )
 
 
 def _failed(control: Control, run: Run, error: str, *, permanent: bool, refused: bool) -> InterlockError:

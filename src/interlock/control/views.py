@@ -11,18 +11,18 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.control import catalog, readiness, records, run_views
+from interlock.control import catalog, promises, readiness, records, run_views
 from interlock.control.catalog import Stored
 from interlock.control.run_views import RunSummary, SlaView
 from interlock.decide import cron
 from interlock.decide.checks import RuleResult
-from interlock.decide.expected import declared_granularity
+from interlock.decide.expected import expected_granularity
 from interlock.decide.sensors import key_matches, period_of_write
 from interlock.model import keys
 from interlock.model.config import Mode, PipelineConfig, Schedule
-from interlock.model.errors import InvalidValueError, UnknownPipelineError
+from interlock.model.errors import InvalidConfigError, InvalidValueError, UnknownPipelineError
 from interlock.model.keys import RunKey, Table
-from interlock.model.periods import Granularity, parse_period, period_of
+from interlock.model.periods import parse_period, period_of
 from interlock.model.times import to_local, zone
 from interlock.ports.store import Store
 
@@ -125,7 +125,7 @@ def valid(store: Store, pipeline: str) -> PipelineConfig:
     """The config of a pipeline that must be a valid one."""
     found = known(store, pipeline)
     if found.config is None:
-        raise InvalidValueError(f"the config of {pipeline} is invalid and is not run: {'; '.join(found.errors)}")
+        raise InvalidConfigError(f"the config of {pipeline} is invalid and is not run: {'; '.join(found.errors)}")
     return found.config
 
 
@@ -255,7 +255,7 @@ def current_date(store: Store, config: PipelineConfig, schedule: Schedule, now: 
     tick = cron.previous_tick(schedule, now) if schedule.cron is not None else None
     if tick is not None:
         return str(tick.period)
-    wanted = declared_granularity(schedule) or Granularity.DAY
+    wanted = expected_granularity(schedule, config.sla, promises.latest_of(store, config.id, schedule.schedule_id))
     return str(period_of(to_local(now, zone(schedule.timezone)), wanted))
 
 
@@ -281,7 +281,8 @@ def readiness_of(
         evaluated_at=now,
         # An open run is not checked against the calendar again.
         excluded=None if active else catalog.calendar_reason(store, chosen, key.period),
-        awaited_upstreams=list(readiness.awaited_upstreams(store, config, key)),
+        # Nor does it wait for upstreams, but for those that its rules read.
+        awaited_upstreams=[] if active else list(readiness.awaited_upstreams(store, config, key)),
         run=run_views.summary_of(run_) if run_ else None,
         config_changed=config != current,
     )

@@ -85,6 +85,8 @@ class Changes(TypedDict, total=False):
     inputs: dict[str, str]
     trigger_payload: dict[str, Any] | None
     post_run_sensors: dict[str, Any] | None
+    claim_id: str
+    claimed_by: str
     message: str
 
 

@@ -31,6 +31,10 @@ class UnavailableError(InterlockError):
     """A service did not answer; the same call may succeed later."""
 
 
+class InvalidConfigError(InvalidValueError):
+    """A pipeline whose stored config is invalid: nobody can tell what it would do."""
+
+
 class UnknownPipelineError(InterlockError):
     """No pipeline of that name; the message carries the nearest names."""
 

@@ -107,7 +107,7 @@ CATALOGUE: Final[dict[EventType, Entry]] = {
     EventType.PIPELINE_EXCLUDED: Entry(_I, "a start was withheld by the calendar", ("reason",)),
     EventType.VALIDATION_PASSED: Entry(_I, "the rules passed", _RESULTS),
     EventType.VALIDATION_EXHAUSTED: Entry(_W, "the evaluation window closed and the rules had not passed", _RESULTS),
-    EventType.JOB_TRIGGERED: Entry(_I, "the job was started", (*_JOB, "jobType", "answer")),
+    EventType.JOB_TRIGGERED: Entry(_I, "the job was started", (*_JOB, "jobType", "answer", "claimedBy")),
     EventType.JOB_STARTED: Entry(_I, "the job was first seen running", _JOB),
     EventType.JOB_COMPLETED: Entry(_I, "the job finished successfully", (*_JOB, "durationSeconds")),
     EventType.JOB_FAILED: Entry(_E, "the job failed", (*_JOB, "category", "error")),

@@ -110,6 +110,7 @@ class Run(_Record, frozen=True, kw_only=True):
     `inputs`: digests of the sensors the attempt was decided on; the circuit breaker compares them.
     `slot`: its place in the pool of its job (`POOL#{pool}` `SLOT#{number}`), which it may have given back since.
     `markers_left`: more pipelines run after it than its commit could tell; they are told from its change.
+    `claim_id`, `claimed_by`: the claim on the job of an `external` attempt, and whose it is.
     `sla_closed`: the run failed for good once; its SLA is over for all later attempts, even once its state is gone.
     """
 
@@ -146,6 +147,8 @@ class Run(_Record, frozen=True, kw_only=True):
     inputs: dict[str, str] = {}
     trigger_payload: dict[str, Any] | None = None
     post_run_sensors: dict[str, Any] | None = None
+    claim_id: str = ""
+    claimed_by: str = ""
     message: str = ""
 
     @property
