@@ -56,6 +56,7 @@ ROUTES = [
     ("GET", "/healthz"),
     ("GET", "/readyz"),
     ("GET", "/metrics"),
+    ("POST", f"{V1}/pipelines/{{pipeline}}/runs/{{schedule}}/{{slot}}"),
     ("DELETE", f"{V1}/pipelines/{{pipeline}}/sensors/{{key}}"),
     ("DELETE", f"{V1}/pipelines/{{pipeline}}"),
 ]

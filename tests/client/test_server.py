@@ -13,6 +13,7 @@ from interlock.client import (
     ClientError,
     ConnectionFailedError,
     Event,
+    NotClaimedError,
     NotFoundError,
     NotReadyError,
     Observation,
@@ -164,6 +165,27 @@ def test_from_readiness_to_a_reported_job_and_a_rerun(client: Client, gold: str)
     types = [one.type for one in client.events(pipeline=gold)]
     assert types.index("TRIGGER_STARTED") < types.index("JOB_COMPLETED") < types.index("RERUN_ACCEPTED")
     assert [one.type for one in client.events(pipeline=gold, type=["RERUN_REJECTED"])] == ["RERUN_REJECTED"]
+
+
+def test_a_run_is_claimed_once(server: Process, client: Client, gold: str) -> None:
+    with pytest.raises(NotClaimedError, match="no sensor up") as early:
+        client.claim(gold, DAY)
+    assert early.value.later
+    client.sensor(gold, "rows").set(count=50, date=DAY)
+    client.apply({**pipeline(gold), "validation": {"rules": [{"key": "rows", "check": "exists"}]}})
+    made = client.claim(gold, DAY, claim_id="mine")
+    assert (made.date, made.attempt) == (DAY, 1)
+    assert client.claim(gold, DAY, schedule="stream", claim_id="mine").run_id == made.run_id
+
+    async def work(other: AsyncClient) -> Any:
+        return await other.claim(gold, DAY)
+
+    with pytest.raises(NotClaimedError, match="claimed by") as taken:
+        asynchronously(server, work)
+    assert not taken.value.later
+    assert client.run(gold, DAY).claimed_by
+    client.report_job(gold, DAY, "success", run_id=made.run_id)
+    until(lambda: _word(client, gold) == "done" or None, "completion")
 
 
 def _word(client: Client, name: str) -> str:

@@ -1,17 +1,20 @@
 """Runs: looking at them, asking for another attempt, reporting how a job ended."""
 
 import time
+from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
+import structlog
 from litestar import get, post
 from litestar.openapi.spec import Example
 from litestar.params import Body, PathParameter
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.parameters import CursorArg, LimitArg, PipelineArg, ScheduleArg
-from interlock.api.problems import documented, not_found
-from interlock.control import records, reruns, run_views, views, writing
+from interlock.api.problems import RequestError, documented, not_found
+from interlock.control import claiming, records, reruns, run_views, views, writing
+from interlock.control.claiming import Claim
 from interlock.control.run_views import RunDetail, RunPage
 from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
@@ -20,10 +23,13 @@ from interlock.model.keys import RunKey
 from interlock.model.periods import parse_period
 from interlock.model.run import FailureCategory, JobEvent, JobRecord, RerunRequest
 
+_log = structlog.get_logger(__name__)
+
 _DECISION_SECONDS: Final = 2.0
 _RERUN: Final = Example(
     summary="run a day again", value={"date": "2026-03-03", "reason": "late correction", "force": True}
 )
+_CLAIM: Final = Example(summary="a claim of a nightly job", value={"claimId": "host-7-2026-03-03T06:00:01"})
 _OUTCOME: Final = Example(summary="the job of a run succeeded", value={"date": "2026-03-03", "result": "success"})
 
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
@@ -60,6 +66,12 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     run_id: Name = ""
     category: FailureCategory | None = None
     error: Annotated[str, msgspec.Meta(max_length=20_000)] = ""
+
+
+class ClaimAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """A claim. `claim_id` is of the claimant's making: a claim whose answer got lost is repeated with the same."""
+
+    claim_id: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 
 
 @get(
@@ -184,4 +196,44 @@ def report_job(
     )
 
 
-ROUTES: Final = (list_runs, read_run, request_rerun, report_job)
+@post(
+    "/pipelines/{pipeline:str}/runs/{schedule:str}/{slot:str}",
+    opt=needs(Scope.JOB_WRITE),
+    sync_to_thread=True,
+    status_code=200,
+    responses=documented(404, 408, 409, 413, 422),
+    operation_id="claimRun",
+    summary="Claim the job of a run",
+    tags=["runs"],
+)
+def claim_run(
+    pipeline: PipelineArg,
+    schedule: Annotated[str, PathParameter(max_length=256)],
+    slot: Annotated[
+        str,
+        PathParameter(max_length=64, description="The run's date and what is done: `2026-03-03:claim`."),
+    ],
+    data: Annotated[ClaimAsked, Body(examples=[_CLAIM])],
+    service: ServiceArg,
+    caller: CallerArg,
+) -> Claim:
+    """Take the job of a run of type `external`: it is opened and started as yours, if its rules pass.
+
+    `409` when it is not yours: `not-ready` may change, `not-claimable` will not. The same `claimId` again gets the
+    same answer. `POST pipelines/{id}/jobs` reports how the job ended.
+    """
+    date, _, action = slot.rpartition(":")
+    if action != "claim":
+        raise not_found(f"a run can be claimed (`{slot.partition(':')[0]}:claim`), and nothing else is done to it here")
+    config = views.known(service.engine.store, pipeline).config
+    caller.check_for(Scope.JOB_WRITE, pipeline, config)
+    key = RunKey(pipeline, schedule, str(parse_period(date)))
+    found = claiming.claim(service.control, key, claim_id=data.claim_id, by=caller.name)
+    if not found.claimed:
+        slug = "not-ready" if found.later else "not-claimable"
+        raise RequestError(HTTPStatus.CONFLICT, slug, f"{pipeline} for {key.date} is not claimed: {found.reason}")
+    _log.info("run claimed", run=str(key), attempt=found.attempt, by=caller.name)
+    return found
+
+
+ROUTES: Final = (list_runs, read_run, request_rerun, report_job, claim_run)

@@ -14,6 +14,7 @@ from interlock.cli.store_access import Target, find_target, through_server
 
 if TYPE_CHECKING:
     from interlock.client.answers import (
+        Claim,
         Controller,
         DeadLetter,
         Delivery,
@@ -75,6 +76,12 @@ class Backend(Protocol):
         self, pipeline: str, date: str, *, schedule: str | None = None, reason: str = "", force: bool = False
     ) -> "Rerun":
         """Ask for another attempt of a run."""
+        ...
+
+    def claim(
+        self, pipeline: str, date: str | None = None, *, schedule: str | None = None, claim_id: str | None = None
+    ) -> "Claim":
+        """Take the job of an external run; NotClaimedError when it is not the caller's."""
         ...
 
     def report_job(

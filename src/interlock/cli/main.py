@@ -2,7 +2,7 @@
 
 A command is a function in a module of its own, which imports at the top only what its arguments need and everything
 else when it runs, so that `interlock --version` loads no controller. To add one, write it and name it in `_COMMANDS`.
-Exit codes: 0 all is well, 1 a problem was found, 2 the command was not understood.
+Exit codes: 0 all is well, 1 a problem was found, 2 the command was not understood; of `ready` also 3, cannot tell.
 """
 
 import sys
@@ -20,6 +20,7 @@ from interlock.cli.events import events
 from interlock.cli.init import init
 from interlock.cli.open import open_
 from interlock.cli.plan import plan
+from interlock.cli.ready import ready
 from interlock.cli.rerun import rerun
 from interlock.cli.runs import runs
 from interlock.cli.schema import schema
@@ -40,6 +41,7 @@ _COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
     plan,
     apply,
     why,
+    ready,
     simulate,
     stpa,
     serve,

@@ -16,7 +16,18 @@ from uuid import uuid4
 import msgspec
 
 from interlock.client import answers
-from interlock.control import catalog, controller_view, event_views, records, reruns, run_views, views, writing
+from interlock.client.errors import not_claimed
+from interlock.control import (
+    catalog,
+    claiming,
+    controller_view,
+    event_views,
+    records,
+    reruns,
+    run_views,
+    views,
+    writing,
+)
 from interlock.control.config_files import degradations
 from interlock.control.context import Control
 from interlock.control.event_views import Wanted
@@ -157,6 +168,17 @@ class StoreBackend:
                 return str(item["decision"]), str(item.get("decidedBecause", ""))
             self.database.wait_for_change(head, min(left, 0.1))
         return "pending", ""
+
+    def claim(
+        self, pipeline: str, date: str | None = None, *, schedule: str | None = None, claim_id: str | None = None
+    ) -> answers.Claim:
+        """Take the job of an external run; NotClaimedError when it is not the caller's."""
+        meant = views.readiness_of(self.store, pipeline, self.clock.now(), date=date, schedule=schedule)
+        key = RunKey(pipeline, meant.schedule, meant.date)
+        found = claiming.claim(self._control, key, claim_id=claim_id or uuid4().hex, by=_who())
+        if not found.claimed:
+            raise not_claimed(f"{pipeline} for {key.date} is not claimed: {found.reason}", later=found.later)
+        return _answer(found, answers.Claim)
 
     def report_job(
         self,

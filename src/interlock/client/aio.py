@@ -87,6 +87,7 @@ class AsyncClient:
     runs = _method(Core.runs)
     run = _method(Core.run)
     rerun = _method(Core.rerun)
+    claim = _method(Core.claim)
     report_job = _method(Core.report_job)
     stats = _method(Core.stats)
     controller = _method(Core.controller)

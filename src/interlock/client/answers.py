@@ -150,6 +150,7 @@ class RunDetail(Run, frozen=True, kw_only=True):
     config_version: str = ""
     opened_by: str = ""
     requested_by: str = ""
+    claimed_by: str = ""
     run_id: str = ""
     job_id: str = ""
     first_opened_at: datetime | None = None
@@ -357,6 +358,18 @@ class Applied(_Answer, frozen=True, kw_only=True):
     version: str = ""
     changed: bool = True
     warnings: list[str] = []
+
+
+class Claim(_Answer, frozen=True, kw_only=True):
+    """A run whose job is yours to do; report its outcome with `run_id`, or with the date alone."""
+
+    pipeline: str
+    schedule: str
+    date: str
+    reason: str = ""
+    attempt: int | None = None
+    run_id: str = ""
+    claimed_by: str = ""
 
 
 class Rerun(_Answer, frozen=True, kw_only=True):

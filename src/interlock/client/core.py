@@ -5,6 +5,7 @@ The shells turn each flow into a method of the same name, arguments and docstrin
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 from interlock.client import answers, requests
 from interlock.client.exchange import Exchange
@@ -105,6 +106,21 @@ class Core:
         """
         request = requests.post_rerun(pipeline, date, schedule, reason, force=force)
         return self.exchange.call(request, answers.Rerun, repeatable=False)
+
+    def claim(
+        self, pipeline: str, date: str | None = None, *, schedule: str | None = None, claim_id: str | None = None
+    ) -> Flow[answers.Claim]:
+        """Take the job of an `external` run (default: the current one): it is opened and started as yours.
+
+        NotClaimedError when it is not yours; `error.later` says whether that may change. Exactly one claimant of an
+        attempt gets it, and has to report how the job ended (`report_job`). With the `claim_id` of an earlier call
+        this is the same claim, and has the same answer.
+        """
+        if date is None or schedule is None:
+            meant = yield from self.readiness(pipeline, date, schedule=schedule)
+            date, schedule = meant.date, meant.schedule
+        request = requests.post_claim(pipeline, schedule, date, claim_id or uuid4().hex)
+        return (yield from self.exchange.call(request, answers.Claim))
 
     def report_job(
         self,

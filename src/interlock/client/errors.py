@@ -1,10 +1,13 @@
 """What can go wrong between a program and a server, told apart by what the program may do about it."""
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from interlock.model.errors import InterlockError
+
+_NOT_READY: Final = "urn:interlock:problem:not-ready"
+_NOT_CLAIMED: Final = (_NOT_READY, "urn:interlock:problem:not-claimable")
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -51,6 +54,15 @@ class RefusedError(AnswerError):
     """Any other 4xx: the request itself is at fault, and the same one would be refused again."""
 
 
+class NotClaimedError(RefusedError):
+    """409: the run is not yours. `later`: it may be, once it is ready; otherwise asking again would not help."""
+
+    @property
+    def later(self) -> bool:
+        """Is it worth asking again?"""
+        return self.problem.type == _NOT_READY
+
+
 class ServerFailedError(AnswerError):
     """5xx, or 429 for longer than the retries last: the same request may succeed later."""
 
@@ -71,6 +83,11 @@ class WithheldError(NotReadyError):
     """A calendar withholds that date: waiting would never end."""
 
 
+def not_claimed(reason: str, *, later: bool) -> NotClaimedError:
+    """The refusal of a claim, as a server would send it."""
+    return NotClaimedError(reason, Problem(status=409, detail=reason, type=_NOT_CLAIMED[0 if later else 1]))
+
+
 def refusal(status: int, body: bytes, where: str) -> AnswerError:
     """The error of a 4xx or 5xx answer, with the problem document if it carries one."""
     problem = _problem(status, body)
@@ -83,7 +100,8 @@ def refusal(status: int, body: bytes, where: str) -> AnswerError:
         return NotFoundError(f"{said}{listed}", problem)
     if status >= 500 or status == 429:
         return ServerFailedError(f"{where}: {said} (HTTP {status}){listed}", problem)
-    return RefusedError(f"{said}{listed}", problem)
+    kind = NotClaimedError if problem.type in _NOT_CLAIMED else RefusedError
+    return kind(f"{said}{listed}", problem)
 
 
 def _problem(status: int, body: bytes) -> Problem:

@@ -128,6 +128,12 @@ def post_alerts_test(channel: str | None) -> Send:
     return _with_body("POST", f"{ALERTS}:test", _given(channel=channel))
 
 
+def post_claim(pipeline: str, schedule: str, date: str, claim_id: str) -> Send:
+    """Claim the job of a run; sent again with the same id, it is the same claim."""
+    path = f"{_pipeline(pipeline)}/runs/{_part(schedule)}/{_part(date)}:claim"
+    return _with_body("POST", path, {"claimId": claim_id})
+
+
 def post_rerun(pipeline: str, date: str, schedule: str | None, reason: str, *, force: bool) -> Send:
     """Ask for a rerun."""
     body = {"date": date, "reason": reason, "force": force, **_given(schedule=schedule)}

@@ -89,6 +89,7 @@ class Client:
     runs = _method(Core.runs)
     run = _method(Core.run)
     rerun = _method(Core.rerun)
+    claim = _method(Core.claim)
     report_job = _method(Core.report_job)
     stats = _method(Core.stats)
     controller = _method(Core.controller)

@@ -100,6 +100,7 @@ class RunDetail(RunSummary, frozen=True, kw_only=True):
     config_version: str
     opened_by: str
     requested_by: str
+    claimed_by: str
     run_id: str
     job_id: str
     first_opened_at: datetime
@@ -187,6 +188,7 @@ def run(store: Store, key: RunKey, now: datetime) -> RunDetail | None:
         config_version=found.config_version,
         opened_by=found.opened_by,
         requested_by=found.requested_by,
+        claimed_by=found.claimed_by,
         run_id=found.run_id,
         job_id=found.job_id,
         first_opened_at=found.first_opened_at,
