@@ -83,3 +83,9 @@ def test_a_sensor_that_nothing_reads_reaches_nobody() -> None:
     config = config_of([{"key": "rows", "check": "exists"}])
     assert reach(config, Sensor("other", {}, NOW)) is None
     assert reach(config, Sensor("rows", {"date": "soon"}, NOW)) is None
+
+
+def test_a_rule_of_any_period_reads_a_key_that_its_data_contradicts() -> None:
+    config = config_of([{"key": "rows", "check": "exists", "period": "any"}])
+    contradicting = Sensor("rows#2026-03-02", {"date": "2026-03-01"}, NOW)
+    assert observed(config, contradicting).covers(parse_period("2026-03-02"))
