@@ -256,6 +256,36 @@ def test_a_removed_pipeline_is_shown_while_it_runs(tmp_path: Path) -> None:
         assert "removed: opens nothing new" in interlock(tmp_path, "status").stdout
 
 
+def test_a_failure_says_which_budget_paid_and_which_did_not(tmp_path: Path) -> None:
+    """`exit 1` is the code's fault: maxRetries: 2 does not retry it, and nobody should have to guess why."""
+    job = {"type": "command", "config": {"command": ["sh", "-c", "exit 1"]}, "maxRetries": 2, "maxManualReruns": 0}
+    write_pipeline(tmp_path, "code", pipeline("code", job=job))
+    warned = interlock(tmp_path, "validate", "pipelines").stdout
+    assert "job.maxRetries: warning: is for transient failures" in warned
+    assert "set maxCodeRetries as well" in warned
+    budget = (
+        "code retry budget used up: 1 of 1 (job.maxCodeRetries); the failure is PERMANENT, and job.maxRetries (0 of 2"
+        " used) is for failures that may pass by themselves"
+    )
+    with serving(tmp_path) as server:
+        ready(server.client, "code", "2026-03-02")
+        params = {"pipeline": "code", "type": "RETRY_EXHAUSTED"}
+        (told,) = until(lambda: server.client.get(f"{V1}/events", params=params).json()["items"], "the end")
+        assert told["message"] == f"code for 2026-03-02 failed for good: {budget}"
+        params["type"] = "JOB_FAILED"
+        failures = [one["message"] for one in server.client.get(f"{V1}/events", params=params).json()["items"]]
+        assert sorted(failures) == [
+            "the job of code for 2026-03-02 failed (permanent; code retry 1 of 1 follows): exit code 1",
+            "the job of code for 2026-03-02 failed (permanent; no retry follows): exit code 1",
+        ]
+        why = " ".join(interlock(tmp_path, "why", "code", "--date", "2026-03-02").stdout.split())
+        assert budget in why
+        assert "raise job.maxManualReruns (0 of 0 used) and `interlock rerun code --date 2026-03-02`" in why
+        refused = interlock(tmp_path, "rerun", "code", "--date", "2026-03-02")
+        assert refused.returncode == 1
+        assert "manual rerun budget used up: 0 of 0 (job.maxManualReruns)" in refused.stdout + refused.stderr
+
+
 def runs_of(server: Process, name: str) -> Any:
     return server.client.get(f"{V1}/pipelines/{name}/runs").json()["items"]
 

@@ -108,7 +108,7 @@ def test_reruns_are_refused_once_the_budget_would_be_used_up(source: Source) -> 
         f"dry run: {source} rerun 1 of 1 would be accepted: count changed by 40",
         {"source": source.value, "reason": "count changed by 40"},
     )
-    reason = f"{source} rerun budget used up: 1 of 1"
+    reason = f"{source} rerun budget used up: 1 of 1 (job.maxDriftReruns)"
     assert would_rerun(JOB, source, 1, because="count changed by 40") == Observation(
         EventType.DRY_RUN_RERUN_REJECTED,
         f"dry run: a rerun would be refused: {reason}",
@@ -129,7 +129,13 @@ def test_a_rerun_without_a_reason_says_which_of_how_many() -> None:
         (None, 0, EventType.DRY_RUN_WOULD_RETRY, 2, "transient retry 1 of 2"),
         (FailureCategory.TIMEOUT, 2, EventType.DRY_RUN_RETRY_EXHAUSTED, 2, "used up: 2 of 2"),
         (FailureCategory.PERMANENT, 0, EventType.DRY_RUN_WOULD_RETRY, 1, "code retry 1 of 1"),
-        (FailureCategory.PERMANENT, 1, EventType.DRY_RUN_RETRY_EXHAUSTED, 1, "code retry budget used up: 1 of 1"),
+        (
+            FailureCategory.PERMANENT,
+            1,
+            EventType.DRY_RUN_RETRY_EXHAUSTED,
+            1,
+            "1 of 1 (job.maxCodeRetries)",
+        ),
     ],
 )
 def test_a_reported_failure_would_be_retried_or_final(

@@ -137,7 +137,16 @@ OBSTACLES: list[tuple[str, Run | None, list[RerunRecord], str | None, bool, bool
         RerunRefusal.JOB_RUNNING,
         "the job of attempt 1 may still be running: ask again when it has ended",
     ),
-    ("budget", a_run(), SPENT, None, False, False, RerunRefusal.BUDGET, "manual rerun budget used up: 3 of 3"),
+    (
+        "budget",
+        a_run(),
+        SPENT,
+        None,
+        False,
+        False,
+        RerunRefusal.BUDGET,
+        "manual rerun budget used up: 3 of 3 (job.maxManualReruns)",
+    ),
     (
         "unchanged",
         a_run(),

@@ -59,10 +59,28 @@ def test_whose_fault_it_is_decides_which_budget_pays(category: FailureCategory |
             False,
             2,
             2,
-            "transient retry budget used up: 2 of 2",
+            "transient retry budget used up: 2 of 2 (job.maxRetries); the failure is TIMEOUT, and"
+            " job.maxCodeRetries (0 of 1 used) is for permanent failures",
         ),
         (FailureCategory.PERMANENT, (TRANSIENT, TRANSIENT), True, 1, 0, "code retry 1 of 1"),
-        (FailureCategory.PERMANENT, (CODE,), False, 1, 1, "code retry budget used up: 1 of 1"),
+        (
+            FailureCategory.PERMANENT,
+            (CODE,),
+            False,
+            1,
+            1,
+            "code retry budget used up: 1 of 1 (job.maxCodeRetries); the failure is PERMANENT, and"
+            " job.maxRetries (0 of 2 used) is for failures that may pass by themselves",
+        ),
+        # Where the other budget is used up too, it is no news.
+        (
+            FailureCategory.PERMANENT,
+            (CODE, TRANSIENT, TRANSIENT),
+            False,
+            1,
+            1,
+            "code retry budget used up: 1 of 1 (job.maxCodeRetries)",
+        ),
         (None, (Source.MANUAL, Source.DATA_DRIFT), True, 2, 0, "transient retry 1 of 2"),
     ],
 )
@@ -81,7 +99,11 @@ def test_each_budget_is_counted_from_its_own_records(
 
 def test_no_budget_is_no_retry() -> None:
     verdict = after_failure(a_job(retries=0), None, [])
-    assert (verdict.retry, verdict.reason) == (False, "transient retry budget used up: 0 of 0")
+    assert (verdict.retry, verdict.reason) == (
+        False,
+        "transient retry budget used up: 0 of 0 (job.maxRetries); the failure is TRANSIENT, and"
+        " job.maxCodeRetries (0 of 1 used) is for permanent failures",
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from interlock.model.keys import RunKey
 from interlock.model.run import (
     Baseline,
     Cancel,
+    FailureCategory,
     FinalReason,
     JobEvent,
     JobRecord,
@@ -200,11 +201,12 @@ def _failure(control: Control, config: PipelineConfig, run: Run, outcome: JobRec
         raise InterlockError(f"{run.key} has no job in its config")
     now = control.now()
     verdict = retry_verdict(control, config.job, run, outcome)
-    failed = _failure_event(run, outcome, now)
     if run.cancel is not None:
         writes = cancelled_writes(control, run, run.cancel, error=outcome.error)
         return {"result": "failed", "cancelSla": _closes_sla(writes)}, writes
     braked = catalog.brake(control.store, run.pipeline).reason
+    follows = f"{verdict.reason} follows" if verdict.retry and braked is None else "no retry follows"
+    failed = _failure_event(run, outcome, now, follows)
     if verdict.retry and braked is not None:
         writes = withdrawn_writes(control, run, braked, failed=failed)
         return {"result": "failed", "cancelSla": _closes_sla(writes)}, writes
@@ -258,13 +260,14 @@ def retry_writes(
     ]
 
 
-def _failure_event(run: Run, outcome: JobRecord, now: datetime) -> Event:
+def _failure_event(run: Run, outcome: JobRecord, now: datetime, follows: str) -> Event:
     timed_out = outcome.event is JobEvent.TIMEOUT
+    kind = (outcome.category or FailureCategory.TRANSIENT).lower()
     return records.event(
         EventType.JOB_TIMEOUT if timed_out else EventType.JOB_FAILED,
         run.key,
         now,
-        f"the job of {run.pipeline} for {run.date} {'timed out' if timed_out else 'failed'}"
+        f"the job of {run.pipeline} for {run.date} {'timed out' if timed_out else 'failed'} ({kind}; {follows})"
         + (f": {outcome.error}" if outcome.error else ""),
         attempt=run.attempt,
         runId=run.run_id,

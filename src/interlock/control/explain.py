@@ -256,6 +256,7 @@ def _attempts(detail: RunDetail) -> Iterator[why.AttemptFact]:
             job_id=one.job_id,
             outcome=one.outcome,
             error=_error(one, log),
+            category=next((record.category for record in reversed(log) if record.category is not None), None),
             warning=next((record.warning for record in reversed(log) if record.warning), ""),
             refused=sum(record.event is JobEvent.INFRA_TRIGGER_FAILURE for record in log),
         )

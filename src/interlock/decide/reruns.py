@@ -61,6 +61,23 @@ def budget_of(job: Job, source: Source) -> int:
             assert_never(source)
 
 
+def budget_key(source: Source) -> str:
+    """The key of the config that says how many there may be."""
+    match source:
+        case Source.MANUAL:
+            return "job.maxManualReruns"
+        case Source.DATA_DRIFT | Source.LATE_DATA | Source.UPSTREAM:
+            return "job.maxDriftReruns"
+        case Source.JOB_FAIL_TRANSIENT:
+            return "job.maxRetries"
+        case Source.JOB_FAIL_CODE:
+            return "job.maxCodeRetries"
+        case Source.FIRST | Source.REOPEN:
+            raise _no_budget(source)
+        case _:
+            assert_never(source)
+
+
 def used(reruns: Sequence[RerunRecord], source: Source) -> int:
     """How many attempts of this source's kind the run has had.
 
@@ -127,8 +144,8 @@ def kind_name(source: Source) -> str:
 
 
 def exhausted(source: Source, spent: int, budget: int) -> str:
-    """`manual rerun budget used up: 1 of 1`."""
-    return f"{kind_name(source)} budget used up: {spent} of {budget}"
+    """`manual rerun budget used up: 1 of 1 (job.maxManualReruns)`."""
+    return f"{kind_name(source)} budget used up: {spent} of {budget} ({budget_key(source)})"
 
 
 def _unchanged(request: RerunRequest, run: Run, changed: bool) -> bool:

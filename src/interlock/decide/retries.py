@@ -3,17 +3,18 @@
 Whose fault a failure is decides which budget pays: repeating wrong code rarely helps, repeating a lost executor does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
 import msgspec
 
-from interlock.decide.reruns import budget_of, exhausted, kind_name, used
+from interlock.decide.reruns import budget_key, budget_of, exhausted, kind_name, used
 from interlock.model.config import Job
 from interlock.model.run import FailureCategory, RerunRecord, Source
 
 MAX_RETRY_DELAY: Final = timedelta(hours=1)
+_RETRIES: Final = (Source.JOB_FAIL_TRANSIENT, Source.JOB_FAIL_CODE)
 FIRST_TRIGGER_DELAY: Final = timedelta(seconds=30)
 
 
@@ -40,10 +41,24 @@ def after_failure(job: Job, category: FailureCategory | None, reruns: Sequence[R
     source = retry_source(category)
     budget, spent = budget_of(job, source), used(reruns, source)
     if spent >= budget:
-        return RetryVerdict(False, source, budget, spent, timedelta(0), exhausted(source, spent, budget))
+        both = {one: used(reruns, one) for one in _RETRIES}
+        return RetryVerdict(False, source, budget, spent, timedelta(0), no_retry_left(job, category, both))
     earlier = used(reruns, Source.JOB_FAIL_TRANSIENT) + used(reruns, Source.JOB_FAIL_CODE)
     reason = f"{kind_name(source)} {spent + 1} of {budget}"
     return RetryVerdict(True, source, budget, spent, _doubled(job.retry_delay, earlier), reason)
+
+
+def no_retry_left(job: Job, category: FailureCategory | None, spent: Mapping[Source, int]) -> str:
+    """Which budget a failure used up, and why the other one does not pay for it."""
+    source = retry_source(category)
+    said = exhausted(source, spent.get(source, 0), budget_of(job, source))
+    (other,) = (one for one in _RETRIES if one is not source)
+    had, limit = spent.get(other, 0), budget_of(job, other)
+    if had >= limit:
+        return said
+    meant = "permanent failures" if other is Source.JOB_FAIL_CODE else "failures that may pass by themselves"
+    kind = category or FailureCategory.TRANSIENT
+    return f"{said}; the failure is {kind}, and {budget_key(other)} ({had} of {limit} used) is for {meant}"
 
 
 def _doubled(delay: timedelta, times: int) -> timedelta:

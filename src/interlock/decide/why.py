@@ -23,7 +23,7 @@ from interlock.decide.why_verdict import advice, state, verdict
 from interlock.model.config import Mode, PipelineConfig, Schedule
 from interlock.model.durations import format_duration
 from interlock.model.keys import RunKey
-from interlock.model.run import DryRun, FinalReason, Run, RunStatus, SlaKind, SlaOutcome, SlaState
+from interlock.model.run import DryRun, FailureCategory, FinalReason, Run, RunStatus, SlaKind, SlaOutcome, SlaState
 from interlock.model.times import to_local, zone
 
 
@@ -84,6 +84,7 @@ class AttemptFact(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str = ""
     outcome: str = ""
     error: str = ""
+    category: FailureCategory | None = None
     warning: str = ""
     refused: int = 0
 

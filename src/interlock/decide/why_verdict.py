@@ -1,12 +1,15 @@
 """The first and the last line of an explanation: what is the matter, and what to do about it."""
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final, assert_never
 
 from interlock.decide import why_words as words
+from interlock.decide.reruns import budget_key
+from interlock.decide.retries import no_retry_left
 from interlock.decide.transitions import job_may_have_started
 from interlock.decide.values import show
 from interlock.model.config import Check
-from interlock.model.run import FinalReason, Run, RunStatus
+from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.model.sensor import is_upstream
 
 if TYPE_CHECKING:
@@ -105,7 +108,8 @@ def _ended_badly(facts: "Facts", run: Run) -> str:
             return f"failed: {run.message or 'nobody can tell whether its job was started'}"
         case FinalReason.RETRIES_USED_UP:
             tries = "" if run.attempt == 1 else f" after {run.attempt} attempts"
-            return f"failed{tries}{ended}: {_last_error(facts) or run.message or 'its job failed'}; no retry is left"
+            error = _last_error(facts) or run.message or "its job failed"
+            return f"failed{tries}{ended}: {error}; no retry is left: {_used_up(facts)}"
         case FinalReason.POLL_EXHAUSTED:
             return f"failed: its job had not ended when the poll window closed{ended}; it may still be running"
         case FinalReason.WITHDRAWN | FinalReason.CANCELLED:
@@ -114,6 +118,18 @@ def _ended_badly(facts: "Facts", run: Run) -> str:
             return f"failed{ended}: {run.message or reason or 'for a reason nobody wrote down'}"
         case _:
             assert_never(reason)
+
+
+def _used_up(facts: "Facts") -> str:
+    """Which budget the last failure was paid from."""
+    last = next((one.category for one in reversed(facts.attempts) if one.category is not None), None)
+    job = facts.config.job
+    return "its budget is used up" if job is None else no_retry_left(job, last, _had(facts))
+
+
+def _had(facts: "Facts") -> Counter[Source]:
+    """How many attempts each source has opened, the first not counted: it repeated nothing."""
+    return Counter(Source(one.source) for one in facts.attempts if one.number > 1 and one.source in frozenset(Source))
 
 
 def _rules_told(facts: "Facts") -> str:
@@ -268,4 +284,8 @@ def _schedule(facts: "Facts") -> str:
 
 
 def _rerun(facts: "Facts") -> str:
-    return f"`interlock rerun {facts.key.pipeline} --date {facts.key.date}{_schedule(facts)}`"
+    command = f"`interlock rerun {facts.key.pipeline} --date {facts.key.date}{_schedule(facts)}`"
+    had, job = _had(facts)[Source.MANUAL], facts.config.job
+    if job is None or had < job.max_manual_reruns:
+        return command
+    return f"raise {budget_key(Source.MANUAL)} ({had} of {job.max_manual_reruns} used) and {command}"
