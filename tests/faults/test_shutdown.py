@@ -1,7 +1,10 @@
 """SIGTERM under load: new work is refused, what was accepted is finished, and the end comes within the grace."""
 
+import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -12,7 +15,9 @@ from pathlib import Path
 import httpx
 
 from interlock.api.ending import Ending
-from tests.api.running import GOLD, Process, pipeline, running, serving, until, write_pipeline
+from interlock.embedded.discovery import server_file
+from tests.api.running import GOLD, ROOT, Process, pipeline, running, serving, until, write_pipeline
+from tests.faults.serve_process import Weakness
 
 V1 = "/api/v1"
 GRACE = 8.0
@@ -128,6 +133,22 @@ def test_target_that_hangs_does_not_hold_up_the_end_beyond_the_grace(tmp_path: P
         assert time.monotonic() - begun < GRACE + 2
         called.close()
         assert "ended before everything was done" in server.log.read_text()
+
+
+def test_signal_on_the_way_up_ends_in_order(tmp_path: Path) -> None:
+    write_pipeline(tmp_path, "gold", pipeline("gold"))
+    ended = subprocess.run(
+        [sys.executable, "-m", "tests.faults.serve_process", Weakness.SIGNALLED_EARLY, "serve", "--port", "0"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert '"event": "stopped"' in ended.stderr
+    assert not server_file(tmp_path / "interlock.db").exists()
 
 
 def test_busy_store_does_not_prolong_the_wait_for_a_decision(tmp_path: Path) -> None:

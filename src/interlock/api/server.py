@@ -9,7 +9,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -22,7 +22,7 @@ from interlock.api.app import create_app
 from interlock.api.connections import ConnectionLimits, limited
 from interlock.api.ending import GRACE_SECONDS, REQUEST_SECONDS, Ending
 from interlock.api.gate import is_loopback_name
-from interlock.embedded import discovery
+from interlock.embedded.announcement import Announcement
 from interlock.embedded.process_end import FAILED, end_process
 from interlock.embedded.service import Service, ServiceSettings
 from interlock.model.errors import InterlockError
@@ -70,10 +70,17 @@ def serve(
     try:
         check_exposure(settings.host, service)
         _run(settings, service, listener, beside, ending)
-    finally:
+    except BaseException:
+        # What failed on its way up may fail on its way down, and is not to hide the reason.
+        ending.begin()
+        with suppress(Exception):
+            service.stop()
+        raise
+    else:
         service.stop()
-        listener.close()
         _log.info("stopped")
+    finally:
+        listener.close()
         ending.done()
 
 
@@ -81,18 +88,20 @@ def _run(settings: ServeSettings, service: Service, listener: socket.socket, bes
     url = url_of(settings.host, listener.getsockname()[1])
     service.callbacks.base_url = settings.public_url or url
     server = _Server(server_config(service, settings.limits, public_url=settings.public_url), service, ending)
-    applied = service.start()
-    with _announced(settings.service.store, url, service):
-        _log.info(
-            "serving",
-            url=url,
-            store=str(settings.service.store or "in memory"),
-            pipelines=len(service.engine.store.pipelines()),
-            problems=len(applied.problems),
-            access="tokens required" if service.tokens.required() else "open to this machine: no token was made",
-        )
-        with beside(service, url):
-            server.run(sockets=[listener])
+    # From before it can be found: a signal on the way up ends in order as well.
+    with server.capture_signals():
+        applied = service.start()
+        with _announced(settings.service.store, url, service):
+            _log.info(
+                "serving",
+                url=url,
+                store=str(settings.service.store or "in memory"),
+                pipelines=len(service.engine.store.pipelines()),
+                problems=len(applied.problems),
+                access="tokens required" if service.tokens.required() else "open to this machine: no token was made",
+            )
+            with beside(service, url):
+                server.run(sockets=[listener])
 
 
 def server_config(service: Service, limits: ConnectionLimits, *, public_url: str = "") -> uvicorn.Config:
@@ -162,11 +171,13 @@ def _announced(store: Path | None, url: str, service: Service) -> Iterator[None]
     if store is None:
         yield
         return
-    discovery.announce(store, url, service.clock.now())
+    announcement = Announcement(store, url, service.clock.now())
+    service.degradation_checks.add(announcement.problems)
+    announcement.start()
     try:
         yield
     finally:
-        discovery.withdraw(store)
+        announcement.stop()
 
 
 # ------------------------------------------------------------------------------------------------------ listening

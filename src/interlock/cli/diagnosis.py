@@ -72,13 +72,14 @@ def configs(folder: Path) -> Iterator[Check]:
 # ------------------------------------------------------------------------------------------------------- the store
 
 
-def store_file(path: Path) -> Iterator[Check]:
+def store_file(path: Path, *, deep: bool) -> Iterator[Check]:
     """Is the file there, sound, writable by us alone, and is there room for more?"""
     from interlock.cli.store_backend import opened
 
     try:
         with opened(path, writing=False) as backend:
-            yield _integrity(backend, path)
+            yield _integrity(backend, path, deep=deep)
+            yield _whole(path)
             yield _writable(path)
             yield _permissions(path)
             yield _space(path)
@@ -89,13 +90,50 @@ def store_file(path: Path) -> Iterator[Check]:
         )
 
 
-def _integrity(backend: "StoreBackend", path: Path) -> Check:
-    said = [str(row[0]) for row in backend.database.read("PRAGMA quick_check(3)")]
-    if said == ["ok"]:
+def _integrity(backend: "StoreBackend", path: Path, *, deep: bool) -> Check:
+    found = _inspected(path) if deep else _quickly_checked(backend)
+    if not found:
         size = path.stat().st_size / 1024 / 1024
-        return Check(name="store", ok=True, detail=f"{path}, {size:.1f} MiB, sound")
-    advice = "stop the server, restore a backup, or `sqlite3 FILE .recover`"
-    return Check(name="store", ok=False, detail=f"{path} is damaged: {'; '.join(said)}", advice=advice)
+        sound = "sound, every record can be read" if deep else "sound as far as a quick look tells"
+        return Check(name="store", ok=True, detail=f"{path}, {size:.1f} MiB, {sound}")
+    advice = "stop the server and `interlock restore` a backup, or save what can be saved: `sqlite3 FILE .recover`"
+    return Check(name="store", ok=False, detail=f"{path} is damaged: {'; '.join(found)}", advice=advice)
+
+
+def _quickly_checked(backend: "StoreBackend") -> list[str]:
+    said = [str(row[0]) for row in backend.database.read("PRAGMA quick_check(3)")]
+    return [] if said == ["ok"] else said
+
+
+def _inspected(path: Path) -> list[str]:
+    import sqlite3
+
+    from interlock.embedded.connection import connect
+    from interlock.embedded.inspection import inspect
+
+    connection = connect(path, mode="ro")
+    try:
+        return inspect(connection)
+    except sqlite3.Error as error:
+        return [str(error)]
+    finally:
+        connection.close()
+
+
+def _whole(path: Path) -> Check:
+    """Is what was written last still there?"""
+    from interlock.embedded.connection import connect, latest_change
+    from interlock.embedded.store_mark import StoreMark
+    from interlock.model.errors import StoreBehindError
+
+    connection = connect(path, mode="ro")
+    try:
+        StoreMark(path).check(lambda: latest_change(connection))
+    except StoreBehindError as error:
+        return Check(name="latest writes", ok=False, detail=str(error), advice="see above")
+    finally:
+        connection.close()
+    return Check(name="latest writes", ok=True, detail="present")
 
 
 def _writable(path: Path) -> Check:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import typer
@@ -19,13 +20,19 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     advice: str = ""
 
 
-def doctor(*, store: StoreOption = None, url: UrlOption = None, json: JsonOption = False) -> None:
+def doctor(
+    *,
+    store: StoreOption = None,
+    url: UrlOption = None,
+    deep: Annotated[bool, typer.Option("--deep", help="Read everything in the store, which takes its time.")] = False,
+    json: JsonOption = False,
+) -> None:
     """Check configs, store, server, clock, time zones, streams, dead letters, disk, permissions; exits 1 on a problem.
 
-    Example: interlock doctor
+    Example: interlock doctor --deep
     """
     log_to_stderr()
-    checks = list(_checks(store, url))
+    checks = list(_checks(store, url, deep=deep))
     healthy = all(one.ok for one in checks)
     if json:
         print_json({"ok": healthy, "checks": checks})
@@ -35,7 +42,7 @@ def doctor(*, store: StoreOption = None, url: UrlOption = None, json: JsonOption
         raise typer.Exit(1)
 
 
-def _checks(store: str | None, url: str | None) -> Iterator[Check]:
+def _checks(store: str | None, url: str | None, *, deep: bool) -> Iterator[Check]:
     from interlock.cli import diagnosis
 
     target = find_target(store, url)
@@ -43,7 +50,7 @@ def _checks(store: str | None, url: str | None) -> Iterator[Check]:
     yield diagnosis.time_zones()
     yield from diagnosis.configs(Path.cwd())
     if target.path is not None:
-        yield from diagnosis.store_file(target.path)
+        yield from diagnosis.store_file(target.path, deep=deep)
     yield from diagnosis.server(running.url, target.path)
 
 

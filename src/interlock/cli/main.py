@@ -5,9 +5,10 @@ else when it runs, so that `interlock --version` loads no controller. To add one
 Exit codes: 0 all is well, 1 a problem was found, 2 the command was not understood; of `ready` also 3, cannot tell.
 """
 
+import errno
 import sys
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
@@ -95,5 +96,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         app(arguments)
     except InterlockError as error:
-        typer.echo(f"Error: {error}", err=True)
-        sys.exit(1)
+        _fail(str(error))
+    except MemoryError:
+        _fail("there is not enough memory: raise its limit (`ulimit -v`, or that of the container or service)")
+    except RuntimeError as error:
+        if "can't start new thread" not in str(error):
+            raise
+        _fail(
+            "no thread could be started: raise the limit of memory or of processes"
+            " (`ulimit -v`, `ulimit -u`, or that of the container or service)"
+        )
+    except OSError as error:
+        _fail(_of_system(error))
+
+
+def _of_system(error: OSError) -> str:
+    """What the operating system refused, where, and for a full disk what to do."""
+    where = f"{error.filename}: " if error.filename else ""
+    what = error.strerror or str(error)
+    return f"{where}{what}: make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"{where}{what}"
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"Error: {message}", err=True)
+    sys.exit(1)

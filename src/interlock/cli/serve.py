@@ -32,7 +32,7 @@ class LogFormat(StrEnum):
     JSON = "json"
 
 
-def serve(
+def serve(  # noqa: PLR0913  each is an option
     *,
     host: Annotated[
         str | None, typer.Option("--host", help="Where to listen; other than 127.0.0.1 only with tokens.")
@@ -49,6 +49,9 @@ def serve(
         bool | None,
         typer.Option("--allow-private-addresses/--refuse-private-addresses", help="May HTTP jobs call them?"),
     ] = None,
+    accept_lost_wal: Annotated[
+        bool, typer.Option("--accept-lost-wal", help="Go on with a store whose latest writes are lost.")
+    ] = False,
     log_level: Annotated[LogLevel, typer.Option("--log-level")] = LogLevel.INFO,
     log_format: Annotated[LogFormat, typer.Option("--log-format")] = LogFormat.AUTO,
 ) -> None:
@@ -79,6 +82,7 @@ def serve(
         pools=project.pools,
         alerts=project.alerts,
         json_logs=json_logs,
+        accept_lost=accept_lost_wal,
     )
     chosen_port = project.port if port is None else port
     settings = server.ServeSettings(

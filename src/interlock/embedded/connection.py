@@ -9,6 +9,7 @@ from typing import Final, Literal
 from urllib.parse import quote
 
 from interlock.embedded.clock import pause
+from interlock.embedded.store_mark import StoreMark
 from interlock.model.errors import StoreError, StoreUnavailableError
 
 BUSY_SECONDS: Final = 10.0
@@ -73,18 +74,27 @@ def connect(path: Path | None, *, mode: Mode) -> sqlite3.Connection:
     return connection
 
 
-def open_store(path: Path | None, *, create: bool, read_only: bool) -> sqlite3.Connection:
-    """A connection to a store of the current version, or a StoreError that says why there is none."""
+def open_store(path: Path | None, *, create: bool, read_only: bool, accept_lost: bool = False) -> sqlite3.Connection:
+    """A connection to a store of the current version, or a StoreError that says why there is none.
+
+    `accept_lost`: also a store that has come less far than it had once (see `store_mark`).
+    """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with 3.37 or newer")
     if path is not None:
         _check_place(path, create=create and not read_only, writing=not read_only)
+    existed = path is not None and path.exists()
     try:
         connection = connect(path, mode="ro" if read_only else "rwc" if create else "rw")
     except sqlite3.Error as error:
         raise explain(error, path, "opening it") from error
     try:
-        _make_ready(connection, path, create=create, read_only=read_only)
+        # Before anything is written: with the lost log put back, it would not fit any more. What there is may be read.
+        if path is not None and existed and not accept_lost and not (read_only and _has_tables(connection)):
+            StoreMark(path).check(lambda: latest_change(connection))
+        _check_version(connection, path, create=create, read_only=read_only)
+        if not read_only:
+            _make_ready(connection, path)
     except sqlite3.Error as error:
         connection.close()
         raise explain(error, path, "opening it") from error
@@ -112,19 +122,33 @@ def _no_store(path: Path | None) -> StoreError:
     )
 
 
-def _make_ready(connection: sqlite3.Connection, path: Path | None, *, create: bool, read_only: bool) -> None:
+def latest_change(connection: sqlite3.Connection) -> int:
+    """The number of the latest change that the store ever had, whether it still has it or not."""
+    if not _has_tables(connection):
+        return 0
+    found = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
+    return int(found[0]) if found is not None else 0
+
+
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    """All of a young store may be in its log: without that it has none."""
+    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'changes'").fetchone() is not None
+
+
+def _check_version(connection: sqlite3.Connection, path: Path | None, *, create: bool, read_only: bool) -> None:
     version = _version_of(connection, path)
     if version == 0 and (read_only or not create):
         raise _no_store(path)
     if version > len(_STEPS):
         raise _from_the_future(path, version, len(_STEPS))
-    if read_only:
-        if version < len(_STEPS):
-            raise StoreError(
-                f"store {path}: it has version {version}, this Interlock reads {len(_STEPS)}: open it for writing once "
-                "(`interlock serve`) to bring it up to date"
-            )
-        return
+    if read_only and version < len(_STEPS):
+        raise StoreError(
+            f"store {path}: it has version {version}, this Interlock reads {len(_STEPS)}: open it for writing once "
+            "(`interlock serve`) to bring it up to date"
+        )
+
+
+def _make_ready(connection: sqlite3.Connection, path: Path | None) -> None:
     if path is not None:
         _use_wal(connection)
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_LIMIT}")

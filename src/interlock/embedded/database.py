@@ -17,11 +17,10 @@ from typing import Any, Final, Self, TypeVar
 import structlog
 from greenlet import getcurrent
 
-from interlock.embedded.commit_health import CommitHealth
+from interlock.embedded.commit_guard import CommitGuard
 from interlock.embedded.connection import connect, explain, open_store
 from interlock.embedded.fibers import Fiber
 from interlock.embedded.groups import Outcome, do_group
-from interlock.embedded.store_file import StoreFile
 from interlock.embedded.writer import AnyRequest, OnDeath, Work, WriterThread
 from interlock.model.errors import StoreError, StoreReplacedError
 from interlock.ports.clock import Clock
@@ -35,7 +34,6 @@ BEFORE_COMMIT: Final = "before-commit"
 AFTER_COMMIT: Final = "after-commit"
 # How soon a commit of another process is noticed. Asking costs some microseconds.
 _POLL_SECONDS: Final = 0.01
-_FILE_CHECK_SECONDS: Final = 1.0
 _HEAD: Final = "SELECT coalesce(max(seq), 0) FROM changes"
 
 _log = structlog.get_logger(__name__)
@@ -67,7 +65,6 @@ class Database:
         # Guards the write connection. Reentrant, because a work in memory may read while it writes.
         self._lock = threading.RLock()
         self._writing = False
-        self._written = connection.total_changes
         self._closed = False
         self._readers: deque[sqlite3.Connection] = deque()
         self._riders: dict[str, Work[object]] = {}
@@ -77,9 +74,7 @@ class Database:
         self._head: int = connection.execute(_HEAD).fetchone()[0]
         # Not the head: who looks for other processes' commits may notice ours before the listeners are told.
         self._told = self._head
-        self._file = None if path is None or read_only else StoreFile(path)
-        self._file_checked_at = time.monotonic()
-        self.commits = CommitHealth(self.submit)
+        self.guard = CommitGuard(None if read_only else path, connection, self.submit)
         # Its own connection: SQLite tells a connection of the commits of all others, this process's included.
         self._watch = None if path is None else connect(path, mode="ro")
         self._watched = self._data_version()
@@ -102,10 +97,14 @@ class Database:
         read_only: bool = False,
         inline: bool = False,
         fault: Fault | None = None,
+        accept_lost: bool = False,
     ) -> Self:
-        """Open the store of that file (None: a new one in memory), brought to the current version."""
+        """Open the store of that file (None: a new one in memory), brought to the current version.
+
+        `accept_lost`: also if it lacks what was written last.
+        """
         place = None if path is None else Path(path)
-        connection = open_store(place, create=create, read_only=read_only)
+        connection = open_store(place, create=create, read_only=read_only, accept_lost=accept_lost)
         try:
             return cls(connection, place, clock, inline=inline, read_only=read_only, fault=fault)
         except sqlite3.Error as error:
@@ -187,7 +186,7 @@ class Database:
 
     def _transact_inline(self, work: Work[T], riders: Mapping[str, Work[object]]) -> tuple[T, bool]:
         try:
-            self._check_file_after_a_pause()
+            self.guard.before_begin()
             self._connection.execute("BEGIN IMMEDIATE")
             for rider in riders.values():
                 rider(self._connection)
@@ -206,7 +205,7 @@ class Database:
             with self._lock:
                 outcomes, news = self._transact(live, riders)
         except BaseException as error:  # noqa: BLE001  the writer must live; every caller is told
-            self.commits.failed()
+            self.guard.commit_failed()
             self._put_back(riders)
             for request in live:
                 request.settle(None, self._failed_commit(error))
@@ -219,7 +218,7 @@ class Database:
         self, requests: Sequence[AnyRequest], riders: Mapping[str, Work[object]]
     ) -> tuple[list[Outcome], bool]:
         self._end_snapshot()
-        self._check_file_after_a_pause()
+        self.guard.before_begin()
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             return do_group(self._connection, requests, riders), self._commit()
@@ -231,8 +230,7 @@ class Database:
         """Commit; true when there are changes that the listeners were not told of."""
         head: int = self._connection.execute(_HEAD).fetchone()[0]
         self._connection.execute("COMMIT")
-        self._check_file()
-        self._note_success()
+        self.guard.after_commit(head if head > self._told else 0)
         if head <= self._told:
             return False
         self._told = head
@@ -240,24 +238,6 @@ class Database:
             self._head = max(self._head, head)
             self._news.notify_all()
         return True
-
-    def _check_file(self) -> None:
-        """After a COMMIT: nothing is acknowledged that a restart would not find."""
-        if self._file is not None:
-            self._file.check()
-            self._file_checked_at = time.monotonic()
-
-    def _check_file_after_a_pause(self) -> None:
-        """Before a BEGIN: what would be refused need not be done first. A check of a moment ago will do."""
-        if time.monotonic() - self._file_checked_at > _FILE_CHECK_SECONDS:
-            self._check_file()
-
-    def _note_success(self) -> None:
-        """A commit that wrote nothing says nothing about the disk."""
-        written = self._connection.total_changes
-        if written != self._written:
-            self._written = written
-            self.commits.succeeded()
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
@@ -299,14 +279,6 @@ class Database:
             failure = StoreError(f"store {self.path or 'in memory'}: committing failed: {error!r}")
         failure.__cause__ = error
         return failure
-
-    def write_problem(self) -> str:
-        """Why nothing can be written, in words without a path; "" when it can. May write, and wait for that."""
-        return "the store's file was deleted or replaced" if self.file_problem() else self.commits.problem()
-
-    def file_problem(self) -> str:
-        """What became of the store's file, if it is not the one that was opened any more; "" when it is."""
-        return self._file.problem() if self._file is not None else ""
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -361,7 +333,7 @@ class Database:
         except IndexError:
             if self._closed:
                 raise StoreError("the store is closed: nothing can be read any more") from None
-            self._check_file()  # another file in its place would be read as if it were ours
+            self.guard.check_file()  # another file in its place would be read as if it were ours
             return connect(path, mode="ro")
 
     def _give_back(self, reader: sqlite3.Connection) -> None:
@@ -465,6 +437,7 @@ class Database:
                 self._watch.close()
             self._move_log()
             self._connection.close()
+            self.guard.close()
 
     def _move_log(self) -> None:
         if self.path is None or self.read_only:

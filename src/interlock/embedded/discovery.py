@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.model.errors import InterlockError
+from interlock.model.errors import InterlockError, StoreError
 
 _PROC: Final = Path("/proc")
 
@@ -42,15 +42,21 @@ class StoreLock:
 
     def take(self) -> None:
         """Take it, or say who has it."""
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreError(
+                f"store {self._store}: its lock {self._path} cannot be opened: {error.strerror}: check its directory"
+            ) from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(file)
             raise StoreInUseError(self._refusal()) from error
-        os.ftruncate(file, 0)
-        os.write(file, f"{os.getpid()}\n".encode())
         self._file = file
+        with suppress(OSError):  # a full disk: the lock is held all the same, the number is for people
+            os.ftruncate(file, 0)
+            os.write(file, f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
         """Let go of it. The file stays: removing it would let two processes hold two different locks."""
@@ -76,7 +82,7 @@ def server_file(store: Path) -> Path:
 
 
 def announce(store: Path, url: str, started: datetime) -> None:
-    """Say where this process listens; readable by its user alone, and whole at any instant."""
+    """Say where this process listens; readable by its user alone, and whole at any instant. Raises OSError."""
     pid = os.getpid()
     content = msgspec.json.encode(Server(url=url, pid=pid, started=started, process_start=_process_start(pid)))
     target = server_file(store)
@@ -84,9 +90,12 @@ def announce(store: Path, url: str, started: datetime) -> None:
     file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(file, content)
+        fresh.replace(target)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise
     finally:
         os.close(file)
-    fresh.replace(target)
 
 
 def withdraw(store: Path) -> None:

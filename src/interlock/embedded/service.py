@@ -72,6 +72,8 @@ class ServiceSettings:
     json_logs: bool = False
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
     control: Settings = field(default_factory=Settings)
+    accept_lost: bool = False
+    """Go on with a store that lacks what was written last."""
 
 
 class Service:
@@ -92,7 +94,7 @@ class Service:
             _check_folder(settings.store)
             self._lock.take()
         try:
-            self.database = Database.open(settings.store, clock=self.clock)
+            self.database = Database.open(settings.store, clock=self.clock, accept_lost=settings.accept_lost)
         except BaseException:
             self._release()
             raise

@@ -56,7 +56,7 @@ class StoreWatch:
 
     def problems(self) -> list[str]:
         """What keeps the store from being written, in words."""
-        found = self._database.write_problem()
+        found = self._database.guard.write_problem()
         return [found] if found else []
 
     def degradations(self) -> list[str]:
@@ -72,7 +72,7 @@ class StoreWatch:
     def _look_again_and_again(self) -> None:
         before = ""
         while not self._stopping.wait(_LOOK_SECONDS):
-            now = self._database.file_problem()
+            now = self._database.guard.file_problem()
             if now and not before:
                 _log.error("the store's file is lost", error=now)
             elif before and not now:

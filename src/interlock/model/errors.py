@@ -23,6 +23,10 @@ class StoreReplacedError(StoreUnavailableError):
     """The store's file was deleted or replaced while it was open."""
 
 
+class StoreBehindError(StoreError):
+    """The store lacks what was acknowledged last: its log was deleted, or an older copy put in its place."""
+
+
 class CommitRefusedError(StoreError):
     """A commit that no backend would take: too many writes, a key twice, an item too large."""
 
