@@ -134,7 +134,8 @@ class FakeAirflow(ApiServer):
                 run["state"] = call.json()["state"]  # also of a run that has ended
                 return Reply(200, run)
             case "GET", ("taskInstances",):
-                found = self.tasks.get(run_id, [])
+                wanted = call.query.get("state")
+                found = [task for task in self.tasks.get(run_id, []) if wanted in (None, task["state"])][:100]
                 return Reply(200, {"task_instances": found, "total_entries": len(found)})
             case "GET", ("taskInstances", task_id, "logs", number):
                 return self._log(call, self.logs.get((task_id, int(number)), []))

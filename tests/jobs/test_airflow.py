@@ -289,6 +289,14 @@ def test_states_and_classification(
     assert {*STATES} == {"queued", "running", "success", "failed"}
 
 
+def test_the_failed_task_of_many_is_found(runner: AirflowRunner, airflow: FakeAirflow) -> None:
+    runner.start(asked(airflow))
+    many = [{"task_id": f"t{n}", "state": "success"} for n in range(150)]
+    airflow.end("failed", *many, {"task_id": "last", "state": "failed"}, SKIPPED)
+    status = runner.check(asked(airflow), "run-1")
+    assert (status.category, "last (try 1)" in status.error) == (PERMANENT, True)
+
+
 def test_a_failure_says_how_its_task_ended(runner: AirflowRunner, airflow: FakeAirflow) -> None:
     runner.start(asked(airflow))
     airflow.end("failed", FAILED)

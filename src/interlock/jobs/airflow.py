@@ -14,7 +14,7 @@ from typing import Final
 from urllib.parse import quote
 
 from interlock.jobs.airflow_api import AirflowApi, base, masks_of
-from interlock.jobs.airflow_log import Task, failed_tasks, run_log, task_log, tasks_of
+from interlock.jobs.airflow_log import Task, run_log, task_log, tasks_of
 from interlock.jobs.configs import read_config
 from interlock.jobs.output import piece_of
 from interlock.jobs.rest import Answer, NotReachedError, RestClient, refusal, told
@@ -27,6 +27,7 @@ from interlock.ports.jobs import JobOutput, JobRequest, JobStarted, JobState, Jo
 
 _ERROR_LINES: Final = 20
 _ERROR_CHARACTERS: Final = 1500
+_MOST_NAMED: Final = 10
 
 # What the state of a DAG run means. A failed one is looked at more closely: `_failure`.
 STATES: Final = {
@@ -156,13 +157,12 @@ class AirflowRunner:
 
         A run in which no task failed, but some were skipped, has come to the end of its `dagrun_timeout`.
         """
-        tasks = tasks_of(self._api, config, run_id)
-        failed = failed_tasks(tasks)
+        failed = tasks_of(self._api, config, run_id, "failed")
         if failed:
-            names = ", ".join(f"{task.name} (try {task.try_number})" for task in failed)
+            names = ", ".join(f"{task.name} (try {task.try_number})" for task in failed[:_MOST_NAMED])
             error = f"the DAG run failed in {names}{self._last_lines(config, run_id, failed[0])}"
             return JobStatus(state=JobState.FAILED, category=FailureCategory.PERMANENT, error=error)
-        if any(task.state == "skipped" for task in tasks):
+        if tasks_of(self._api, config, run_id, "skipped"):
             error = "the DAG run failed without a failed task: its dagrun_timeout was over"
             return JobStatus(state=JobState.TIMED_OUT, category=FailureCategory.TIMEOUT, error=error)
         error = "the DAG run failed, and no task of it: somebody marked it as failed"

@@ -4,7 +4,7 @@ Tasks come in the order in which they were started, each with the log of its lat
 not ended nothing is shown yet, or what comes later would have to be squeezed in before it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +17,6 @@ from interlock.model.job_configs import AirflowConfig
 _TASK_LIMIT: Final = 1024 * 1024
 _MOST_TASKS: Final = 50
 _ENDED: Final = frozenset({"success", "failed", "skipped", "upstream_failed", "removed"})
-_FAILED: Final = "failed"
 _SKIPPED: Final = ("::group::Log message source details", "::group::Pre Execute")
 
 
@@ -41,9 +40,13 @@ class Task(msgspec.Struct, frozen=True):
         return self.task_id if self.map_index < 0 else f"{self.task_id}[{self.map_index}]"
 
 
-def tasks_of(api: AirflowApi, config: AirflowConfig, run_id: str) -> list[Task]:
-    """The tasks of a run that have begun, in the order of their starts; none when they cannot be had."""
-    answer = api.call(config, "GET", config.dag_id, "dagRuns", run_id, "taskInstances", params={"limit": "100"})
+def tasks_of(api: AirflowApi, config: AirflowConfig, run_id: str, state: str = "") -> list[Task]:
+    """The tasks of a run that have begun, in the order of their starts; none when they cannot be had.
+
+    At most a hundred; `state`: of that state alone.
+    """
+    params = {"limit": "100", **({"state": state} if state else {})}
+    answer = api.call(config, "GET", config.dag_id, "dagRuns", run_id, "taskInstances", params=params)
     if not answer.good:
         return []
     found: list[Task] = []
@@ -54,11 +57,6 @@ def tasks_of(api: AirflowApi, config: AirflowConfig, run_id: str) -> list[Task]:
             continue  # not a shape we know; the others may be
     begun = [task for task in found if task.start_date and task.try_number > 0]
     return sorted(begun, key=lambda task: (str(task.start_date), task.task_id, task.map_index))
-
-
-def failed_tasks(tasks: Sequence[Task]) -> list[Task]:
-    """Those that failed themselves, not because of others."""
-    return [task for task in tasks if task.state == _FAILED]
 
 
 def run_log(api: AirflowApi, config: AirflowConfig, run_id: str) -> str:
