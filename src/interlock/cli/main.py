@@ -15,6 +15,7 @@ import typer
 from interlock import __version__
 from interlock.cli import alerts, dlq, job, sensor
 from interlock.cli.apply import apply
+from interlock.cli.backup import backup, restore
 from interlock.cli.demo import demo
 from interlock.cli.doctor import doctor
 from interlock.cli.events import events
@@ -51,6 +52,8 @@ _COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
     events,
     rerun,
     watchdog,
+    backup,
+    restore,
     doctor,
     schema,
 )

@@ -22,6 +22,7 @@ _CHECKPOINT_PAGES: Final = 4000
 _CACHE_KILOBYTES: Final = 16 * 1024
 # Step n takes a store from version n to n + 1.
 _STEPS: Final = ("schema.sql", "tokens.sql", "deliveries.sql", "heartbeat.sql", "sessions.sql", "delivery_errors.sql")
+STORE_VERSION: Final = len(_STEPS)
 
 Mode = Literal["ro", "rw", "rwc"]
 
@@ -139,11 +140,11 @@ def _check_version(connection: sqlite3.Connection, path: Path | None, *, create:
     version = _version_of(connection, path)
     if version == 0 and (read_only or not create):
         raise _no_store(path)
-    if version > len(_STEPS):
-        raise _from_the_future(path, version, len(_STEPS))
-    if read_only and version < len(_STEPS):
+    if version > STORE_VERSION:
+        raise _from_the_future(path, version, STORE_VERSION)
+    if read_only and version < STORE_VERSION:
         raise StoreError(
-            f"store {path}: it has version {version}, this Interlock reads {len(_STEPS)}: open it for writing once "
+            f"store {path}: it has version {version}, this Interlock reads {STORE_VERSION}: open it for writing once "
             "(`interlock serve`) to bring it up to date"
         )
 

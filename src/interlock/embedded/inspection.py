@@ -46,14 +46,20 @@ def inspect_pages(connection: sqlite3.Connection) -> list[str]:
 
 
 def inspect_records(connection: sqlite3.Connection) -> Iterator[str]:
-    """The records that cannot be read as what they are."""
-    for table in Table:
+    """The records that cannot be read as what they are. A store of an older version has fewer tables."""
+    there = tables(connection)
+    for table in (one for one in Table if one in there):
         for pk, sk, item in connection.execute(f"SELECT pk, sk, item FROM {table}"):
             yield from _wrong(f"{table} {pk} {sk}", item, _type_of(table, pk, sk))
-    for name, key, column in _JSON:
+    for name, key, column in (one for one in _JSON if one[0] in there):
         rows = connection.execute(f"SELECT {key}, {column} FROM {name} WHERE {column} IS NOT NULL")
         for ref, text in rows:
             yield from _wrong(f"{name} {ref}", text, None)
+
+
+def tables(connection: sqlite3.Connection) -> frozenset[str]:
+    """The names of the tables there are."""
+    return frozenset(row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'"))
 
 
 def _first(findings: Iterator[str]) -> list[str]:
