@@ -9,6 +9,7 @@ import pytest
 from interlock.control import catalog, claiming, records, writing
 from interlock.control.claiming import Claim
 from interlock.control.context import Settings
+from interlock.embedded.database import AFTER_COMMIT, BEFORE_COMMIT
 from interlock.jobs.external import ExternalRunner
 from interlock.model.config import JobType
 from interlock.model.errors import InvalidValueError, UnknownPipelineError
@@ -18,7 +19,7 @@ from interlock.model.run import JobEvent, Run, RunStatus
 from interlock.ports.jobs import JobRunner
 from interlock.ports.store import Conflict, Write
 from interlock.simulation.scenario import inline_scenario
-from interlock.simulation.world import World
+from interlock.simulation.world import Fault, SimulatedCrash, World
 
 DAY = "2026-03-02"
 KEY = RunKey("gold", "stream", DAY)
@@ -34,9 +35,9 @@ GOLD: dict[str, Any] = {
 class Stage:
     """A controller on virtual time, from 08:00 on."""
 
-    def __init__(self, *pipelines: dict[str, Any], ready: bool = True) -> None:
+    def __init__(self, *pipelines: dict[str, Any], ready: bool = True, fault: Fault | None = None) -> None:
         made = inline_scenario(start=f"{DAY}T08:00:00Z", until=f"{DAY}T08:00:00Z", pipelines=list(pipelines or (GOLD,)))
-        self.world = World(made)
+        self.world = World(made, fault=fault)
         runners: dict[str, JobRunner] = {JobType.EXTERNAL: ExternalRunner()}
         # Not the scripted target: the job is the claimant's.
         self.world.targets.runners = lambda: runners  # type: ignore[method-assign]
@@ -190,6 +191,43 @@ def test_a_claim_survives_a_crash_before_anybody_has_heard_of_it() -> None:
     stage.settle()
     assert EventType.JOB_STARTED in stage.events()
     assert EventType.TRIGGER_RECOVERED not in stage.events()
+
+
+class CrashAt:
+    """The controller dies at a commit, counted from when this is armed."""
+
+    def __init__(self, point: str, number: int) -> None:
+        self.point, self.left = point, number
+        self.armed = self.struck = False
+
+    def __call__(self, point: str) -> None:
+        if not self.armed or self.struck or point != self.point:
+            return
+        self.left -= 1
+        if self.left == 0:
+            self.struck = True
+            raise SimulatedCrash
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("point", [BEFORE_COMMIT, AFTER_COMMIT])
+def test_whatever_crashes_the_same_claim_is_granted_and_started_once(point: str, number: int) -> None:
+    """A claim of a period without a run is two commits: it is opened, and it is started."""
+    fault = CrashAt(point, number)
+    stage = Stage(fault=fault)
+    fault.armed = True
+    with pytest.raises(SimulatedCrash):
+        stage.claim()
+    assert fault.struck
+    stage.world.crash()
+    stage.settle()
+    assert stage.claim().claimed
+    assert not stage.claim("cron").claimed
+    stage.settle()
+    stage.report(JobEvent.SUCCESS)
+    assert (stage.run.status, stage.run.attempt) == (RunStatus.COMPLETED, 1)
+    events = stage.events()
+    assert [events.count(one) for one in (EventType.JOB_TRIGGERED, EventType.JOB_STARTED)] == [1, 1]
 
 
 def test_of_two_claims_at_once_one_is_granted(monkeypatch: pytest.MonkeyPatch) -> None:
