@@ -35,6 +35,7 @@ _ENDINGS: Final = (
     EventType.INFRA_FAILURE,
     EventType.SFN_TIMEOUT,
     EventType.RUN_WITHDRAWN,
+    EventType.JOB_CANCELLED,
 )
 _RETRIES: Final = (Source.JOB_FAIL_CODE, Source.JOB_FAIL_TRANSIENT)
 _ONCE_PER_ATTEMPT: Final = (

@@ -119,5 +119,7 @@ def true_jobs(world: World) -> list[TrueJob]:
     found: list[TrueJob] = []
     for job in world.targets._jobs.values():
         ended = None if job.script.result == "hang" else job.started_at + job.script.after
+        stopped = world.targets._stopped.get(job.request.run_id)
+        ended = min((at for at in (ended, stopped) if at is not None), default=None)
         found.append(TrueJob(job.request.key, job.request.attempt, job.started_at, ended))
     return found

@@ -186,6 +186,7 @@ _REASONS: Final = {
     FinalReason.RETRIES_USED_UP: EventType.RETRY_EXHAUSTED,
     FinalReason.POLL_EXHAUSTED: EventType.JOB_POLL_EXHAUSTED,
     FinalReason.WITHDRAWN: EventType.RUN_WITHDRAWN,
+    FinalReason.CANCELLED: EventType.JOB_CANCELLED,
 }
 
 

@@ -50,7 +50,7 @@ class ScriptedTargets:
         self._jobs: dict[str, _Job] = {}
         self._attempts: dict[RunKey, list[int]] = {}
         self._refused: dict[str, int] = {}
-        self._stopped: set[str] = set()
+        self._stopped: dict[str, datetime] = {}
         self._ends: list[tuple[datetime, str]] = []
         self.starts: list[tuple[str, int]] = []
 
@@ -100,7 +100,7 @@ class ScriptedTargets:
         """End a job at this instant."""
         if self.check(run_id).state.terminal:
             return JobStop.ENDED
-        self._stopped.add(run_id)
+        self._stopped[run_id] = self._clock.now()
         if pushed:
             # In place of its own end, if it had one: nobody is told of the same end twice.
             self._ends = [one for one in self._ends if one[1] != run_id]
