@@ -57,6 +57,9 @@ def _schedules(draw: st.DrawFn, kind: str) -> Json:
         if deadline:
             trigger["deadline"] = deadline
         schedule["trigger"] = trigger
+        granularity = draw(st.sampled_from((None, None, "day", "hour")))
+        if granularity and "cron" not in schedule:
+            schedule["granularity"] = granularity
     exclude = draw(
         _maybe(
             st.sampled_from(
@@ -108,7 +111,8 @@ def _slas(draw: st.DrawFn, schedule: Json) -> Json:
     """An `sla` that fits a schedule, or none."""
     if not draw(st.booleans()):
         return {}
-    triggered, hourly = "trigger" in schedule, "*" in schedule.get("cron", "0 0").split()[1]
+    triggered = "trigger" in schedule
+    hourly = "*" in schedule.get("cron", "0 0").split()[1]
     sla: Json = {}
     if not triggered or draw(st.booleans()):
         sla["deadline"] = draw(st.sampled_from((":20", ":50"))) if hourly else draw(st.sampled_from(("06:10", "08:00")))
@@ -119,6 +123,8 @@ def _slas(draw: st.DrawFn, schedule: Json) -> Json:
         sla["expectedDuration"] = expected
     if draw(st.booleans()):
         sla["critical"] = True
+    if draw(st.booleans()):
+        sla["readyBy"] = draw(st.sampled_from((":05", ":30"))) if hourly else draw(st.sampled_from(("05:00", "07:00")))
     return {"sla": sla}
 
 
