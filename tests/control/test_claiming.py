@@ -9,6 +9,7 @@ import pytest
 from interlock.control import catalog, claiming, records, writing
 from interlock.control.claiming import Claim
 from interlock.control.context import Settings
+from interlock.control.explain import explain
 from interlock.embedded.database import AFTER_COMMIT, BEFORE_COMMIT
 from interlock.jobs.external import ExternalRunner
 from interlock.model.config import JobType
@@ -84,8 +85,9 @@ def test_a_claim_opens_and_starts_the_run_and_the_report_ends_it() -> None:
     found = stage.claim()
     assert (found.claimed, found.attempt, found.claimed_by) == (True, 1, "airflow")
     run = stage.run
-    assert (run.status, run.run_id, run.opened_by) == (RunStatus.RUNNING, found.run_id, "claimed by airflow")
+    assert (run.status, run.run_id, run.opened_by) == (RunStatus.RUNNING, found.run_id, "a claim of airflow")
     assert run.inputs.keys() == {"rows"}
+    assert explain(stage.world.engine.store, "gold", run.updated_at, date=DAY).advice.endswith(", claimed by airflow).")
     stage.settle()
     stage.report(JobEvent.SUCCESS)
     assert stage.run.status is RunStatus.COMPLETED

@@ -182,7 +182,7 @@ def _open(control: Control, key: RunKey, by: str) -> None:
     tick = _tick(current.config.schedule_of(key.schedule), key)
     start = opening.Start(
         key=key,
-        opened_by=f"claimed by {by}" if by else "claimed",
+        opened_by=f"a claim of {by}" if by else "a claim",
         tick_at=tick.at if tick is not None else None,
     )
     opening.open_first_with(control, current, start)

@@ -276,7 +276,8 @@ def _advice_for_held(facts: "Facts", run: Run) -> str:
 
 
 def _job(run: Run) -> str:
-    return run.job_id or run.run_id or "no job id yet"
+    claimed = f", claimed by {run.claimed_by}" if run.claimed_by else ""
+    return (run.job_id or run.run_id or "no job id yet") + claimed
 
 
 def _schedule(facts: "Facts") -> str:
