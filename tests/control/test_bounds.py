@@ -63,3 +63,22 @@ def test_a_ttl_in_the_past_is_stored_with_a_warning() -> None:
     written = writing.write_sensor(control, "orders", "ready", {"n": 1}, ttl=3600)
     assert any("in the past" in warning for warning in written.warnings)
     assert not writing.write_sensor(control, "orders", "ready", {"n": 1}, ttl=int(_START.timestamp()) + 60).warnings
+
+
+def test_a_trigger_write_that_does_not_fit_the_granularity_is_stored_with_a_warning() -> None:
+    days = {
+        "pipeline": {"id": "orders"},
+        "schedule": {"trigger": {"key": "ready", "check": "exists"}, "granularity": "day"},
+        "validation": {"rules": [{"key": "rows", "check": "exists"}]},
+        "job": {"type": "external"},
+    }
+    at = "2026-03-02T08:00:00Z"
+    world = World(inline_scenario(start=at, until=at, pipelines=[days]))
+    world.play()
+    control = world.engine.control
+    (warning,) = writing.write_sensor(control, "orders", "ready", {"date": "2026-03-02", "hour": 7}).warnings
+    assert warning == (
+        "no run is started: 2026-03-02T07 is one hour, but schedule.granularity is day: write the day without an hour"
+    )
+    assert writing.write_sensor(control, "orders", "ready", {"date": "2026-03-02"}).warnings == ()
+    assert writing.write_sensor(control, "orders", "rows", {"date": "2026-03-02", "hour": 7}).warnings == ()

@@ -9,13 +9,13 @@ import msgspec
 from interlock.control import catalog, records, starting
 from interlock.control.context import Control
 from interlock.decide import transitions
-from interlock.decide.sensors import key_matches, period_of_write
+from interlock.decide.sensors import key_matches, period_of_write, run_period
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import AlreadyReportedError, InvalidValueError, UnknownPipelineError
 from interlock.model.keys import RunKey, check_sensor_key
 from interlock.model.run import FailureCategory, JobEvent, JobRecord, Run, RunStatus
-from interlock.model.sensor import check_observation
+from interlock.model.sensor import Sensor, check_observation
 from interlock.ports.store import Delete, Matches, Present, Put, Require
 
 BY_CALLBACK: Final = "callback"
@@ -54,7 +54,10 @@ def prepare_sensor(
         key=key,
         received_at=received,
         period=str(own.period) if own.period else "",
-        warnings=(*_warnings(config, key, own.problem), *_ttl_warnings(ttl, received)),
+        warnings=(
+            *_warnings(config, key, own.problem or _unfit(config, Sensor(key, observation, received))),
+            *_ttl_warnings(ttl, received),
+        ),
     )
     return Put(where, records.sensor_item(observation, received, ttl=ttl, by=by)), written
 
@@ -74,6 +77,16 @@ def _warnings(config: PipelineConfig | None, key: str, problem: str) -> tuple[st
     if config is not None and not any(key_matches(name, key) for name in read_keys(config)):
         found.append(f"no rule of {config.id} reads {key!r}: it reads {', '.join(read_keys(config))}")
     return tuple(found)
+
+
+def _unfit(config: PipelineConfig | None, sensor: Sensor) -> str:
+    """Why a trigger write is for no run of a schedule, though its period can be read."""
+    for schedule in config.all_schedules if config is not None else ():
+        if schedule.trigger is not None and key_matches(schedule.trigger.key, sensor.key):
+            period = run_period(schedule, sensor)
+            if isinstance(period, str):
+                return period
+    return ""
 
 
 def _ttl_warnings(ttl: int | None, now: datetime) -> tuple[str, ...]:
