@@ -1,5 +1,6 @@
 """`interlock ready`: the exit code is the answer. Against the real server, real files, and nobody at all."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -223,3 +224,19 @@ def test_the_route_itself(server: Process) -> None:
 def _started(client: httpx.Client) -> bool:
     found = client.get("/api/v1/events?pipeline=by-hand").json()["items"]
     return "JOB_STARTED" in [one["type"] for one in found]
+
+
+@pytest.mark.parametrize(("script", "status"), [("true", "COMPLETED"), ("false", "FAILED_FINAL")])
+def test_the_crontab_line_of_the_guide(capsys: Capsys, server: Process, script: str, status: str) -> None:
+    name = f"crontab-{script}"
+    served(capsys, server, name, **OPEN, job={"type": "external", "maxCodeRetries": 0})
+    write(server, name, count=50)
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "gate.md").read_text(encoding="utf-8")
+    line = next(one for one in guide.splitlines() if one.startswith("0 6 * * * d="))
+    command = line.removeprefix("0 6 * * * ").replace("gold-revenue --wait", f"gold-revenue --date {DAY} --wait")
+    command = command.replace("gold-revenue", name).replace("/opt/etl/gold.sh", script)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "INTERLOCK_URL": server.url}
+    ended = subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    server.await_status(name, DAY, status)
