@@ -145,7 +145,14 @@ class FakeAirflow(ApiServer):
     def _log(self, call: Call, lines: list[str]) -> Reply:
         if self.version == "v1":
             assert call.headers["accept"] == "text/plain"
-            return Reply(200, "\n".join(["worker-1", *lines]).encode(), {"Content-Type": "text/plain"})
+            heading = [
+                "worker-1",
+                " INFO - ::group::Log message source details",
+                "*** Found local files:",
+                " INFO - ::endgroup::",
+            ]
+            stamped = [f"[2026-03-02T08:00:01.000+0000] {{etl.py:1}} {line}" for line in lines]
+            return Reply(200, "\n".join([*heading, *stamped]).encode(), {"Content-Type": "text/plain"})
         assert call.headers["accept"] == "application/x-ndjson"
         messages: list[dict[str, Any]] = [
             {"timestamp": None, "event": "::group::Log message source details"},

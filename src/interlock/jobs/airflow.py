@@ -13,7 +13,7 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
-from interlock.jobs.airflow_api import AirflowApi, base, masks_of
+from interlock.jobs.airflow_api import AirflowApi, Version, base, masks_of
 from interlock.jobs.airflow_log import Task, run_log, task_log, tasks_of
 from interlock.jobs.configs import read_config
 from interlock.jobs.output import piece_of
@@ -128,7 +128,8 @@ class AirflowRunner:
         if answer.code == 404:
             raise JobStartError(f"{_dag(config)} does not exist there: check dagId and url", permanent=True)
         if not answer.good:
-            raise refusal(f"{_dag(config)}: {told(answer, masks_of(config))}{_auth_hint(config, answer)}", answer)
+            hint = _auth_hint(config, answer, self._api.version(config))
+            raise refusal(f"{_dag(config)}: {told(answer, masks_of(config))}{hint}", answer)
         dag = answer.json()
         if dag.get("is_paused"):
             message = f"{_dag(config)} is paused, so a run of it would wait forever: unpause it, then rerun"
@@ -197,12 +198,13 @@ def _dag(config: AirflowConfig) -> str:
     return f"DAG {config.dag_id} of {base(config)}"
 
 
-def _auth_hint(config: AirflowConfig, answer: Answer) -> str:
+def _auth_hint(config: AirflowConfig, answer: Answer, version: Version) -> str:
     if answer.code not in (401, 403):
         return ""
     if config.auth is None:
-        return "; give auth: {type: jwt, username: ..., password: ...} (Airflow 3), or type basic (Airflow 2)"
-    return "; Airflow 3 takes auth of type jwt or bearer" if isinstance(config.auth, BasicAuth) else ""
+        return f"; give auth: {{type: {'jwt' if version == 'v2' else 'basic'}, username: ..., password: ...}}"
+    wrong = version == "v2" and isinstance(config.auth, BasicAuth)
+    return "; Airflow 3 takes auth of type jwt or bearer" if wrong else ""
 
 
 def make_airflow_runner(settings: TargetSettings) -> AirflowRunner:

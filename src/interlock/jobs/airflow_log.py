@@ -78,8 +78,15 @@ def task_log(api: AirflowApi, config: AirflowConfig, run_id: str, task: Task) ->
     answer = api.call(config, "GET", *path, params=params, accept=accept, limit=_TASK_LIMIT)
     if not answer.good:
         return ""
-    lines = list(_messages(answer)) if structured else answer.text.splitlines()
+    lines = list(_messages(answer)) if structured else _plain(answer.text)
     return "".join(f"{line}\n" for line in lines)
+
+
+def _plain(text: str) -> list[str]:
+    """The lines of a log of Airflow 2, without its heading: host and files, which are others while the task runs."""
+    lines = text.splitlines()
+    begin = next((n for n, line in enumerate(lines) if line.startswith("[")), 0)
+    return lines[begin:]
 
 
 def _messages(answer: Answer) -> Iterator[str]:
