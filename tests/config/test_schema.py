@@ -9,6 +9,8 @@ from jsonschema import Draft202012Validator
 
 from interlock.config.documents import Document, read_document
 from interlock.config.schema import DIALECT, pipeline_schema
+from interlock.model.config import Job
+from interlock.model.config_descriptions import DESCRIPTIONS
 
 EXAMPLES = sorted((Path(__file__).parent / "examples" / "pipelines").iterdir())
 SCHEMA = pipeline_schema()
@@ -92,4 +94,5 @@ def test_it_is_json_of_the_right_dialect_with_readable_defaults() -> None:
         "minimum": 0,
         "maximum": 10,
         "default": 0,
+        "description": DESCRIPTIONS[Job]["maxRetries"],
     }

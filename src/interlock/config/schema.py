@@ -13,6 +13,7 @@ from msgspec import inspect
 
 from interlock.config.decode import encode_duration
 from interlock.model.config import Check, Mode, PipelineConfig, Weekday
+from interlock.model.config_descriptions import DESCRIPTIONS
 from interlock.model.job_configs import JOB_CONFIGS
 from interlock.ports.job_targets import known_types
 
@@ -112,10 +113,15 @@ def _mapping(type_: inspect.StructType, defs: Schema) -> Schema:
     tag = {type_.tag_field: {"const": type_.tag}} if type_.tag_field is not None else {}
     return {
         "type": "object",
-        "properties": {**tag, **{field.encode_name: _property(field, defs) for field in type_.fields}},
+        "properties": {**tag, **{field.encode_name: _described(type_, field, defs) for field in type_.fields}},
         "additionalProperties": False,
         **({"required": [*tag, *required]} if tag or required else {}),
     }
+
+
+def _described(type_: inspect.StructType, field: inspect.Field, defs: Schema) -> Schema:
+    description = DESCRIPTIONS.get(type_.cls, {}).get(field.encode_name)
+    return {**_property(field, defs), **({"description": description} if description else {})}
 
 
 def _property(field: inspect.Field, defs: Schema) -> Schema:
