@@ -42,8 +42,8 @@ Every event has the form
 ```
 
 The fields named here are those of the inner `detail`. Events are committed with the change they tell of, kept for
-90 days, and published in their order per pipeline. Subscribers filter with EventBridge patterns; a pattern in `[[alerts]]`
-that names an unknown type or field is an error at the start.
+90 days, and published in their order per pipeline. Subscribers filter with EventBridge patterns; a pattern in
+`[[alerts]]` that names an unknown type or field is an error at the start.
 
 | type | severity | when | fields |
 |---|---|---|---|
@@ -53,12 +53,12 @@ that names an unknown type or field is an error at the start.
 
 # -------------------------------------------------------------------------------------------------------- config
 
-_INTRODUCTION = """Made from the types that read the files. `interlock validate` checks them, `interlock schema` prints the
-JSON Schema: point your editor at it. Unknown keys are errors, with a "did you mean".
+_INTRODUCTION = """Made from the types that read the files. `interlock validate` checks them, `interlock schema` prints
+the JSON Schema: point your editor at it. Unknown keys are errors, with a "did you mean".
 
-A **duration** is written `1h30m`, `45s`, `500ms`, `2d` or `PT2H`, always with its unit. A **time** is `HH:MM`; where `:MM` is
-allowed, it is for hourly runs. In a job's config a template such as `${DATE}` may stand in place of any text, number,
-boolean or duration.
+A **duration** is written `1h30m`, `45s`, `500ms`, `2d` or `PT2H`, always with its unit. A **time** is `HH:MM`; where
+`:MM` is allowed, it is for hourly runs. In a job's config a template such as `${DATE}` may stand in place of any text,
+number, boolean or duration.
 
 Two keys have another way to write them: a top-level `exclusions: {days, dates, calendar}` is `schedule.exclude`, and
 `schedule.calendar` is `schedule.exclude.calendar`.
@@ -97,7 +97,8 @@ class _Sections:
         if struct in self._seen:
             return
         self._seen.add(struct)
-        self.lines += ["", f"## {path or 'A pipeline'}", "", cleandoc(struct.__doc__ or ""), ""]
+        said = cleandoc(struct.__doc__ or "") if path else "The keys at the top of a file."
+        self.lines += ["", f"## {path or 'A pipeline'}", "", said, ""]
         found = inspect.type_info(struct)
         assert isinstance(found, inspect.StructType)
         if not found.fields:
@@ -160,7 +161,9 @@ def _default(field: inspect.Field) -> str:
     if default is None and field.default_factory is not msgspec.NODEFAULT:
         return ""
     plain = msgspec.to_builtins(default, enc_hook=encode_duration)
-    return "" if plain in (None, "", {}, []) else f"`{plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()}`"
+    if plain in (None, "", {}, []):
+        return ""
+    return f"`{plain if isinstance(plain, str) else msgspec.json.encode(plain).decode()}`"
 
 
 def _type(type_: inspect.Type) -> str:

@@ -1,0 +1,94 @@
+"""What the documentation shows is what the program reads and writes."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import pytest
+import yaml
+
+from interlock.cli.init import PROJECT
+from interlock.config.documents import Document, read_document
+from interlock.config.stored import read_stored
+from interlock.model.config import Calendar, PipelineConfig
+from interlock.model.config_descriptions import DESCRIPTIONS
+from interlock.model.events import EventType
+from interlock.model.job_configs import JOB_CONFIGS
+
+DOCS: Final = Path(__file__).parent.parent / "docs"
+PAGES: Final = sorted(DOCS.rglob("*.md"))
+GUIDE: Final = "\n".join(page.read_text() for page in sorted((DOCS / "guide").rglob("*.md")))
+BLOCK: Final = re.compile(r"^( *)```(\w+)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+CALENDARS: Final = {name: Calendar(name=name) for name in ("us-federal", "month-end", "closed-days")}
+
+
+def blocks(language: str) -> Iterator[tuple[str, str]]:
+    for page in PAGES:
+        for number, found in enumerate(BLOCK.finditer(page.read_text())):
+            if found[2] == language:
+                yield f"{page.relative_to(DOCS)}[{number}]", found[3]
+
+
+def whole_pipelines() -> Iterator[tuple[str, str]]:
+    for name, text in blocks("yaml"):
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            continue
+        if isinstance(value, dict) and {"pipeline", "job"} <= value.keys() and "archetype" not in value:
+            yield name, text
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in whole_pipelines()])
+def test_every_whole_pipeline_is_valid(text: str) -> None:
+    document = read_document("page.yaml", text.encode())
+    assert isinstance(document, Document), document
+    found = read_stored(document.value, CALENDARS)
+    assert isinstance(found, PipelineConfig), [str(one) for one in found]
+
+
+def test_every_key_of_a_config_is_in_a_guide() -> None:
+    wanted = {key for keys in DESCRIPTIONS.values() for key in keys} | {"exclusions", "mode"}
+    wanted |= {field.encode_name for struct in JOB_CONFIGS.values() for field in msgspec.structs.fields(struct)}
+    missing = {key for key in wanted if not re.search(rf"\b{re.escape(key)}\b", GUIDE)}
+    assert missing == set()
+
+
+def test_the_first_pipeline_is_the_one_that_init_writes() -> None:
+    assert f"```yaml\n{PROJECT['pipelines/orders.yaml']}```" in (DOCS / "guide" / "concepts.md").read_text()
+
+
+def test_settings_are_toml() -> None:
+    for _, text in blocks("toml"):
+        tomllib.loads(text)
+
+
+def test_the_unit_can_be_installed() -> None:
+    (unit,) = (text for _, text in blocks("ini"))
+    lines = unit.splitlines()
+    assert [line for line in lines if line.startswith("[")] == ["[Unit]", "[Service]", "[Install]"]
+    for key in ("User", "EnvironmentFile", "StateDirectory", "ExecStart", "KillMode", "WantedBy"):
+        assert any(line.startswith(f"{key}=") for line in lines), key
+
+
+def test_diagrams_load_nothing_and_are_used() -> None:
+    used = "\n".join(page.read_text() for page in PAGES)
+    for diagram in (DOCS / "diagrams").iterdir():
+        text = diagram.read_text()
+        assert "<title" in text
+        assert set(re.findall(r"https?://[^\"' ]+", text)) == {"http://www.w3.org/2000/svg"}
+        assert f"diagrams/{diagram.name}" in used
+
+
+def test_event_names_in_the_pages_exist() -> None:
+    ours = {
+        name
+        for page in PAGES
+        for name in re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", page.read_text())
+        if re.match(r"(SLA|JOB|POST_RUN|DRY_RUN|CONFIG|PIPELINE|RERUN|TRIGGER|VALIDATION|WATCHDOG|RETRY|SENSOR)_", name)
+    }
+    statuses = {"JOB_POLL_EXHAUSTED"}
+    assert ours - set(EventType) - statuses == set()
