@@ -35,6 +35,15 @@ def test_a_date_that_never_ran(capsys: Capsys, server: Process) -> None:
     assert "accepted" in stage.good("rerun", "never", "--date", "2026-02-01")
 
 
+def test_a_past_date_says_which_sensors_it_reads_as_they_are_today(capsys: Capsys, server: Process) -> None:
+    stage = served(capsys, server, "past")
+    stage.good("sensor", "set", "past", "rows", "count=5")
+    out = stage.good("rerun", "past", "--date", "2026-02-01")
+    assert "read as of now, since they name no period: rows" in out
+    event = stage.json("events", "--pipeline", "past", "--type", "RERUN_ACCEPTED")
+    assert event["detail"]["undatedSensors"] == ["rows"]
+
+
 def test_a_store_that_a_server_has_open_is_written_through_it(capsys: Capsys, server: Process) -> None:
     stage = served(capsys, server, "beside")
     completed(server, stage, "beside")

@@ -98,6 +98,7 @@ Next
   - 10:00 EST (in 20m): SLA breach, unless it is done by then
   - 2026-03-03 08:00 EST (in 22h20m): the run of 2026-03-03 opens
   - until 2026-03-03 09:00 EST (in 23h20m): a sensor write that makes the rules pass re-opens it
+    (without a period of its own only until 2026-03-03 00:00 EST)
 
 What to do: Ask whoever writes row-count: it needs count >= 1000. Such a write re-opens it by
   itself."""

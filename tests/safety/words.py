@@ -7,7 +7,8 @@ from typing import Final
 
 from interlock.control import readiness, records
 from interlock.decide import calendars, cron, expected, late_data
-from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
+from interlock.decide.rules import evaluate
+from interlock.decide.sensors import choose, key_matches, period_of_write, reading_of, run_period, trigger_match
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule, clock_time
 from interlock.model.events import Event, EventType
@@ -106,7 +107,17 @@ def _held_ready(ledger: Ledger, run: Run, config: PipelineConfig, latest: Pipeli
         return False
     if expected.calendar_reason(schedule, ledger.calendars, run.key.period) is not None:
         return False
-    return readiness.readiness(ledger.store, latest, run.key, ledger.now).passed
+    rules, scope = latest.validation.rules, readiness.reopening_scope(latest, run)
+    found = readiness.gather(ledger.store, latest, run.key, _rule_keys(latest))
+    chosen = choose([reading_of(rule) for rule in rules], found, scope, ledger.now).values()
+    # One that names no period and came too late opens nothing, also where a rule takes any period.
+    about = [
+        one
+        for one in chosen
+        if period_of_write(one.key, one.data).period or one.received_at < (scope.until or ledger.now)
+    ]
+    passed = evaluate(rules, latest.validation.trigger, found, scope, ledger.now).passed
+    return passed and any(one.received_at >= (run.ended_at or ledger.now) for one in about)
 
 
 def _rule_keys(config: PipelineConfig) -> list[str]:

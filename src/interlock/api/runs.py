@@ -46,7 +46,10 @@ class RerunAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class RerunAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The request, and what was decided; `pending` when that takes longer than a moment: an event tells of it."""
+    """The request, and what was decided; `pending` when that takes longer than a moment: an event tells of it.
+
+    `undated_sensors`: of a past period, the sensors that the attempt reads as they are now, since they name no period.
+    """
 
     id: str
     pipeline: str
@@ -54,6 +57,7 @@ class RerunAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     date: str
     decision: Literal["accepted", "rejected", "pending"]
     reason: str = ""
+    undated_sensors: list[str] = []
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
@@ -143,10 +147,17 @@ def request_rerun(
     config = views.valid(service.engine.store, pipeline)
     schedule = views.choose_schedule(config, data.schedule).schedule_id
     key = RunKey(pipeline, schedule, str(parse_period(data.date)))
+    undated = reruns.undated_sensors(service.control, key)
     asked = reruns.request(service.control, key, reason=data.reason, force=data.force, requested_by=caller.name)
     decision, reason = _decided(service, asked)
     return RerunAnswer(
-        id=asked.id, pipeline=pipeline, schedule=schedule, date=key.date, decision=decision, reason=reason
+        id=asked.id,
+        pipeline=pipeline,
+        schedule=schedule,
+        date=key.date,
+        decision=decision,
+        reason=reason,
+        undated_sensors=undated if decision != "rejected" else [],
     )
 
 

@@ -9,6 +9,7 @@ from interlock.cli.completion import PipelineArgument
 from interlock.cli.output import JsonOption, log_to_stderr, one_line, plain_console, print_json
 from interlock.cli.store_access import StoreOption, UrlOption
 from interlock.cli.wording import DateOption, ScheduleOption, period_option
+from interlock.client.answers import Rerun
 
 
 def rerun(
@@ -37,8 +38,15 @@ def rerun(
         print_json(answer)
     else:
         _print(answer.decision, answer.reason, f"rerun of {pipeline} {answer.schedule} {answer.date}", there.served)
+        _print_undated(answer)
     if answer.decision == "rejected":
         raise typer.Exit(1)
+
+
+def _print_undated(answer: Rerun) -> None:
+    if answer.undated_sensors:
+        names = one_line(", ".join(answer.undated_sensors))
+        plain_console().print(f"read as of now, since they name no period: {names}", style="yellow")
 
 
 def _print(decision: str, reason: str, what: str, served: bool) -> None:

@@ -148,10 +148,17 @@ class StoreBackend:
     ) -> answers.Rerun:
         """Ask for another attempt of a run; decided by the controller that runs on the store, if one does."""
         key = self._key(pipeline, date, schedule)
+        undated = reruns.undated_sensors(self._control, key)
         asked = reruns.request(self._control, key, reason=reason, force=force, requested_by=_who())
         decision, because = self._decision(asked)
         return answers.Rerun(
-            id=asked.id, pipeline=pipeline, schedule=key.schedule, date=key.date, decision=decision, reason=because
+            id=asked.id,
+            pipeline=pipeline,
+            schedule=key.schedule,
+            date=key.date,
+            decision=decision,
+            reason=because,
+            undated_sensors=undated if decision != "rejected" else [],
         )
 
     def _decision(self, asked: RerunRequest) -> tuple[str, str]:

@@ -373,7 +373,10 @@ class Claim(_Answer, frozen=True, kw_only=True):
 
 
 class Rerun(_Answer, frozen=True, kw_only=True):
-    """A rerun request: `accepted`, `rejected`, or `pending` when nobody has decided it yet; an event will tell."""
+    """A rerun request: `accepted`, `rejected`, or `pending` when nobody has decided it yet; an event will tell.
+
+    `undated_sensors`: of a past period, the sensors that it reads as they are now, since they name no period.
+    """
 
     id: str
     pipeline: str
@@ -381,6 +384,7 @@ class Rerun(_Answer, frozen=True, kw_only=True):
     date: str
     decision: str
     reason: str = ""
+    undated_sensors: list[str] = []
 
 
 class WatchdogPass(_Answer, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from interlock.control.run_views import Attempt, RunDetail
 from interlock.decide import calendars, cron, expected, plan, sensors, sla, why
 from interlock.decide.expected import expected_granularity, expected_in, is_expected
 from interlock.decide.real_periods import no_such_period
+from interlock.decide.rules import evaluate
 from interlock.decide.watchdog import trigger_deadline
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule, clock_time
@@ -172,6 +173,7 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
         rules=tuple(rules),
         rules_at=rules_at,
         unreal=no_such_period(config, schedule, key.period) if run is None else None,
+        undated=tuple(readiness.undated_inputs(store, config, key, run, now)),
         withheld=expected.calendar_reason(schedule, named, key.period) if run is None else None,
         awaited_upstreams=_awaited(store, config, schedule, key) if run is None else (),
         sla=state,
@@ -232,8 +234,10 @@ def _rules(
         at = detail.passed_at or detail.ended_at
         return [why.RuleFact(result) for result in detail.rules], at
     rules = config.validation.rules
-    verdict, observed = readiness.judge(store, config, key, now, rules, config.validation.trigger)
-    scope = readiness.scope(config, key)
+    observed = readiness.gather(store, config, key, [rule.key for rule in rules])
+    # Of a run that gave up it matters what would open it again.
+    scope = readiness.reopening_scope(config, run) if held and run is not None else readiness.scope(config, key)
+    verdict = evaluate(rules, config.validation.trigger, observed, scope, now)
     received = [sensors.select(sensors.reading_of(rule), observed, scope, now).sensor for rule in rules]
     return [
         why.RuleFact(result, one.received_at if one is not None else None)

@@ -4,9 +4,11 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from interlock.control import catalog, records
 from interlock.control.records import digest
-from interlock.decide import cascade, sensors
+from interlock.decide import cascade, sensors, undated
 from interlock.decide.rules import Verdict, evaluate
 from interlock.decide.sensors import (
     Reading,
@@ -22,7 +24,7 @@ from interlock.model import keys
 from interlock.model.config import Mode, PipelineConfig, Rule, Schedule, Upstream
 from interlock.model.keys import RunKey, Table
 from interlock.model.periods import Period, parse_period
-from interlock.model.run import Marker
+from interlock.model.run import Marker, Run
 from interlock.model.sensor import Sensor, is_upstream
 from interlock.model.times import zone
 from interlock.ports.store import Store
@@ -39,6 +41,13 @@ def gather(store: Store, config: PipelineConfig, key: RunKey, names: Iterable[st
         if sensor is not None:
             found[name] = sensor
     return found
+
+
+def reopening_scope(config: PipelineConfig, run: Run) -> RunScope:
+    """What counts for a run that is to be opened again: an undated observation that came too late does not."""
+    schedule = config.schedule_of(run.schedule)
+    until = undated.reopens_until(schedule, run.key.period, run.first_opened_at, run.tick_at)
+    return replace(scope_of(schedule, run.key.period), until=until)
 
 
 def judge(
@@ -70,6 +79,15 @@ def input_readings(config: PipelineConfig, schedule: Schedule) -> tuple[Reading,
     if schedule.trigger is not None:
         found.append(Reading(schedule.trigger.key))
     return merged([*found, *(Reading(keys.UPSTREAM + entry.pipeline) for entry in config.after)])
+
+
+def undated_inputs(store: Store, config: PipelineConfig, key: RunKey, run: Run | None, now: datetime) -> list[str]:
+    """The sensors without a period of their own that a rerun of a past period would read: what they say is of today."""
+    schedule = config.schedule_of(key.schedule)
+    if not undated.is_past(schedule, key.period, run, now):
+        return []
+    readings = input_readings(config, schedule)
+    return undated.keys_without_period(selected(store, config, key, readings, now).values())
 
 
 def post_run_readings(config: PipelineConfig) -> tuple[Reading, ...]:

@@ -3,7 +3,10 @@
 from interlock.control import catalog, opening, readiness, records
 from interlock.control.context import Control
 from interlock.decide import readers, transitions
+from interlock.decide.rules import evaluate
+from interlock.decide.sensors import period_of_write
 from interlock.model import keys
+from interlock.model.config import PipelineConfig
 from interlock.model.keys import RunKey
 from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.model.sensor import Sensor
@@ -14,16 +17,19 @@ def reopen_readers(control: Control, current: catalog.InForce, sensor: Sensor) -
     """The runs that gave up waiting, and whose rules this write may have made pass."""
     reach = readers.reach(current.config, sensor)
     for key in records.reached(control.store, current.config, keys.EXHAUSTED, reach):
-        reopen(control, current, key, f"sensor {sensor.key}")
+        reopen(control, current, key, sensor, f"sensor {sensor.key}")
 
 
-def reopen(control: Control, current: catalog.InForce, key: RunKey, cause: str) -> None:
-    """Open a run again that gave up waiting, if its rules pass now; `afterWindow: stop` left no record of it."""
+def reopen(control: Control, current: catalog.InForce, key: RunKey, sensor: Sensor | None, cause: str) -> None:
+    """Open a run again that gave up waiting, if its rules pass now; `afterWindow: stop` left no record of it.
+
+    `sensor`: the write that may have made them pass; None when that is an upstream's marker.
+    """
     config = current.config
     schedule = config.schedule_of(key.schedule)
-    if control.store.get(records.run_record(key, keys.EXHAUSTED)) is None:
-        return
-    if not readiness.readiness(control.store, config, key, control.now()).passed:
+    exhausted = control.store.get(records.run_record(key, keys.EXHAUSTED))
+    given_up = records.get_run(control.store, key) if exhausted is not None else None
+    if given_up is None or not _passes(control, config, given_up, sensor):
         return
     reason = catalog.calendar_reason(control.store, schedule, key.period)
     if reason is not None:
@@ -47,6 +53,17 @@ def reopen(control: Control, current: catalog.InForce, key: RunKey, cause: str) 
         return None, [*writes, *opening.version_writes(control, config, current.document)]
 
     records.settle_commit(control, decide)
+
+
+def _passes(control: Control, config: PipelineConfig, run: Run, sensor: Sensor | None) -> bool:
+    """Do the rules pass by what may re-open the run? An undated write that came too late may not, nor help another."""
+    scope = readiness.reopening_scope(config, run)
+    undated = sensor is not None and period_of_write(sensor.key, sensor.data).period is None
+    if sensor is not None and undated and scope.until is not None and sensor.received_at >= scope.until:
+        return False
+    rules = config.validation.rules
+    found = readiness.gather(control.store, config, run.key, [rule.key for rule in rules])
+    return evaluate(rules, config.validation.trigger, found, scope, control.now()).passed
 
 
 def gave_up(run: Run) -> bool:

@@ -57,6 +57,14 @@ def request(
     return made
 
 
+def undated_sensors(control: Control, key: RunKey) -> list[str]:
+    """What a rerun of a past period would read as it is today (`readiness.undated_inputs`), for the answer to it."""
+    config = catalog.current(control.store, key.pipeline)
+    if config is None or config.find_schedule(key.schedule) is None:
+        return []
+    return readiness.undated_inputs(control.store, config, key, records.get_run(control.store, key), control.now())
+
+
 def process(control: Control, where: Key) -> None:
     """Decide a request, once."""
     asked_target = _JobQuestion(control)
@@ -174,15 +182,18 @@ def _accepted(
         opened_by=f"{asked.source} rerun: {asked.reason or verdict.reason}",
         requested_by=asked.requested_by,
     )
+    today = readiness.undated_inputs(control.store, config, asked.key, run, now)
+    reads = f"; read as of now, since they name no period: {', '.join(today)}" if today else ""
     event = records.event(
         EventType.RERUN_ACCEPTED,
         asked.key,
         now,
-        f"rerun of {asked.pipeline} for {asked.date} accepted: {verdict.reason}",
+        f"rerun of {asked.pipeline} for {asked.date} accepted: {verdict.reason}{reads}",
         attempt=again.attempt,
         source=asked.source,
         reason=asked.reason,
         requestedBy=asked.requested_by or None,
+        undatedSensors=today or None,
     )
     return [
         records.put_event(event),

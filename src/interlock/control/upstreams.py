@@ -66,7 +66,7 @@ def _advance(control: Control, current: catalog.InForce, key: RunKey, run: Run |
         _ask_again(control, config, run)
     elif readiness.reads(config, keys.UPSTREAM + marker.upstream):
         # It has used nothing that could be out of date: there is nothing to repeat, only something to open again.
-        reopening.reopen(control, current, key, f"upstream {marker.upstream}")
+        reopening.reopen(control, current, key, None, f"upstream {marker.upstream}")
 
 
 def _ask_again(control: Control, config: PipelineConfig, run: Run) -> None:

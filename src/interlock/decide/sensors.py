@@ -57,7 +57,7 @@ class RunScope(msgspec.Struct, frozen=True):
     """What a run's period means for reading sensors, worked out once for all of its rules.
 
     `since`: from when on an observation without a period of its own is about the run. `previous`: that is the period's
-    end, not its beginning.
+    end, not its beginning. `until`: where a run is to be opened again, before when such an observation was received.
     """
 
     period: Period
@@ -65,6 +65,7 @@ class RunScope(msgspec.Struct, frozen=True):
     since: datetime
     suffixes: tuple[str, str]
     previous: bool = False
+    until: datetime | None = None
 
 
 _NO_PERIOD: Final = WritePeriod(None)
@@ -274,6 +275,9 @@ def _why_not_about(scope: RunScope, sensor: Sensor) -> str:
         if own.period == scope.period or own.period.overlaps(scope.period):
             return ""
         return f"{sensor.key} is about {own.period}, not {scope.period}"
+    if scope.until is not None and sensor.received_at >= scope.until:
+        received, until = format_instant(sensor.received_at), format_instant(scope.until)
+        return f"{sensor.key} was received {received}: without a period it re-opens {scope.period} only until {until}"
     if sensor.received_at >= scope.since:
         return ""
     where = "" if str(scope.tz) == "UTC" else f" in {scope.tz}"

@@ -18,6 +18,7 @@ from interlock.decide.plan import opened_by
 from interlock.decide.real_periods import NoSuchPeriod
 from interlock.decide.retries import trigger_retry_delay
 from interlock.decide.sla import next_instants
+from interlock.decide.undated import reopens_until
 from interlock.decide.watchdog import trigger_deadline
 from interlock.decide.why_verdict import advice, state, verdict
 from interlock.model.config import Mode, PipelineConfig, Schedule
@@ -102,8 +103,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     `tick_at`: when the clock opens, or should have opened, this very run. `expected`: the schedule should have a run of
     this period, if no calendar withholds it. `rules_at`: when the rules came to this;
-    None means as they stand now. `unreal`: why there can be no run of this period. `sla` is the stored state, or
-    what it will be. `next_start`: the schedule's next one.
+    None means as they stand now. `unreal`: why there can be no run of this period. `undated`: the sensors without a
+    period of their own that a rerun of this past period would read. `sla` is the stored state, or what it will be.
+    `next_start`: the schedule's next one.
     """
 
     config: PipelineConfig
@@ -116,6 +118,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     rules_at: datetime | None = None
     withheld: str | None = None
     unreal: NoSuchPeriod | None = None
+    undated: tuple[str, ...] = ()
     awaited_upstreams: tuple[str, ...] = ()
     sla: SlaState | None = None
     tick_at: datetime | None = None
@@ -369,7 +372,9 @@ def _next_after_end(facts: Facts, run: Run) -> Iterator[_Coming]:
         return
     until = run.ended_at + facts.reopen_for
     if facts.schedule.evaluation.after_window == "reopen" and until > facts.now:
-        line = Line(f"until {facts.when(until)}: a sensor write that makes the rules pass re-opens it")
+        alone = reopens_until(facts.schedule, facts.key.period, run.first_opened_at, run.tick_at)
+        only = f" (without a period of its own only until {facts.at(alone)})" if alone < until else ""
+        line = Line(f"until {facts.when(until)}: a sensor write that makes the rules pass re-opens it{only}")
         yield _Coming(line, until)
 
 

@@ -7,6 +7,7 @@ from interlock.decide import why_words as words
 from interlock.decide.reruns import budget_key
 from interlock.decide.retries import no_retry_left
 from interlock.decide.transitions import job_may_have_started
+from interlock.decide.undated import reopens_until
 from interlock.decide.values import show
 from interlock.model.config import Check
 from interlock.model.run import FinalReason, Run, RunStatus, Source
@@ -270,9 +271,15 @@ def _advice_for_held(facts: "Facts", run: Run) -> str:
     reopens = facts.schedule.evaluation.after_window == "reopen" and run.ended_at is not None
     if reopens and run.ended_at is not None and facts.now < run.ended_at + facts.reopen_for:
         if facts.failing and not facts.rules_pass:
-            return f"{_fix(facts, facts.failing[0])}. Such a write re-opens it by itself."
+            return f"{_fix(facts, facts.failing[0])}. Such a write re-opens it by itself{_with_period(facts, run)}."
         return f"The rules pass now, but nothing was written since: {_rerun(facts)}."
     return f"When the data is there, {_rerun(facts)}."
+
+
+def _with_period(facts: "Facts", run: Run) -> str:
+    """What else such a write needs, once one without a period of its own comes too late."""
+    until = reopens_until(facts.schedule, facts.key.period, run.first_opened_at, run.tick_at)
+    return f", if it says that it is for {facts.key.date}" if facts.now >= until else ""
 
 
 def _job(run: Run) -> str:
@@ -286,6 +293,8 @@ def _schedule(facts: "Facts") -> str:
 
 def _rerun(facts: "Facts") -> str:
     command = f"`interlock rerun {facts.key.pipeline} --date {facts.key.date}{_schedule(facts)}`"
+    if facts.undated:
+        command += f" (it reads {', '.join(facts.undated)} as of now, whatever day that is about)"
     had, job = _had(facts)[Source.MANUAL], facts.config.job
     if job is None or had < job.max_manual_reruns:
         return command

@@ -130,7 +130,11 @@ CATALOGUE: Final[dict[EventType, Entry]] = {
         "somebody cancelled an attempt: it waits no more, or its job was stopped at its target",
         ("attempt", "reason", "requestedBy", "requestedAt", "runId", "jobId", "error"),
     ),
-    EventType.RERUN_ACCEPTED: Entry(_I, "a rerun request was accepted", ("attempt", "source", "reason", "requestedBy")),
+    EventType.RERUN_ACCEPTED: Entry(
+        _I,
+        "a rerun request was accepted; of a past period with the sensors that it reads although they name no period",
+        ("attempt", "source", "reason", "requestedBy", "undatedSensors"),
+    ),
     EventType.RERUN_REJECTED: Entry(_W, "a rerun request was refused", ("source", "code", "reason", "requestedBy")),
     EventType.LATE_DATA_ARRIVAL: Entry(_W, "the trigger sensor changed after completion", ("changed",)),
     EventType.READINESS_LATE: Entry(
