@@ -27,7 +27,7 @@ def lifecycle() -> dict[str, Json]:
     return document
 
 
-WAITING: Final = {"status": "waiting", "wakeSeq": "3", "waitSeconds": 300}
+WAITING: Final = {"status": "waiting", "wakeSeq": "3", "waitSeconds": 300, "rules": "{}"}
 RUNNING: Final = {"event": "running", "wakeSeq": "3", "waitSeconds": 60}
 PASSED: Final[list[Json]] = [{"status": "passed"}]
 STARTED: Final[list[Json]] = [{"status": "started"}]

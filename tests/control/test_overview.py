@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 
-from interlock.control import overview, records
+from interlock.control import overview, records, run_views
 from interlock.control.overview import Asked, LaneView, Now, Overview
 from interlock.control.standing import Standing
 from interlock.decide.lanes import Bucket
 from interlock.model.errors import InvalidValueError
+from interlock.model.keys import RunKey
 from interlock.ports.store import Put
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
@@ -243,3 +244,28 @@ def test_the_statements_do_not_grow_with_history(monkeypatch: pytest.MonkeyPatch
     rows.clear()
     look(world, 3)
     assert (sum(spans), sum(rows)) == first
+
+
+def test_a_waiting_run_remembers_its_rules_and_tells_of_them_when_it_passes() -> None:
+    rows = {"key": "rows", "check": "gte", "field": "count", "value": 10}
+    config = pipeline("a", schedule={"cron": "0 9 * * *"}, validation={"rules": [*READY["rules"], rows]})
+    steps = [
+        sensor("2026-03-02T09:10:00Z", "a/ready"),
+        sensor("2026-03-02T09:20:00Z", "a/rows", count=20),
+        sensor("2026-03-02T09:21:00Z", "a/rows", count=5),
+    ]
+    world = played([config], "2026-03-02T09:10:30Z", steps=steps[:1])
+    detail = run_views.run(world.engine.store, RunKey("a", "cron", "2026-03-02"), world.clock.now())
+    assert detail is not None
+    since = [(one.passed, one.since) for one in detail.rules]
+    assert since == [
+        (True, datetime(2026, 3, 2, 9, 10, tzinfo=UTC)),
+        (False, datetime(2026, 3, 2, 9, 0, tzinfo=UTC)),
+    ]
+    current = lane(world, "a").current
+    assert current is not None
+    assert current.summary == "1 of 2 rules pass; no sensor rows"
+    world = played([config], "2026-03-02T09:30:00Z", steps=steps)
+    detail = run_views.run(world.engine.store, RunKey("a", "cron", "2026-03-02"), world.clock.now())
+    assert detail is not None
+    assert [[change.passed for change in one.history] for one in detail.rules] == [[False, True], [False, True]]

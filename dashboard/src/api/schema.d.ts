@@ -1237,6 +1237,13 @@ export interface components {
             /** @default  */
             requestedBy: string;
         };
+        /** RuleChange */
+        RuleChange: {
+            /** Format: date-time */
+            at: string;
+            passed: boolean;
+            actual?: unknown;
+        };
         /** RuleResult */
         RuleResult: {
             key: string;
@@ -1246,6 +1253,9 @@ export interface components {
             expected: unknown;
             reason: string;
             field: string | null;
+            since?: string | null;
+            /** @default [] */
+            history: components["schemas"]["RuleChange"][];
         };
         /** RunDetail */
         RunDetail: {

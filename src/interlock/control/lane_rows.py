@@ -78,6 +78,24 @@ class ActiveRow(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a lane needs of the record of an attempt under way."""
 
     attempt: int
+    rules: str = ""
+
+    @property
+    def summary(self) -> str:
+        """What the attempt waits for, in words; nothing before its first wait."""
+        return read_summary(self.rules)
+
+
+class _Summary(msgspec.Struct, frozen=True):
+    summary: str = ""
+
+
+def read_summary(rules: str) -> str:
+    """The one line of what `decide.verdicts` wrote."""
+    try:
+        return msgspec.json.decode(rules, type=_Summary).summary if rules else ""
+    except msgspec.DecodeError:
+        return ""
 
 
 class Rows(msgspec.Struct):
@@ -87,7 +105,7 @@ class Rows(msgspec.Struct):
     runs: list[RunRow]
     sla: list[SlaRow]
     dry: list[DryRow]
-    active: list[tuple[str, str]]
+    active: dict[tuple[str, str], ActiveRow]
 
     @property
     def schedules(self) -> tuple[Schedule, ...]:
@@ -102,16 +120,17 @@ def read_configs(store: Store, ids: Sequence[str]) -> list[Stored]:
     return [catalog.stored_as(store, one, rows[0][1]) for one, rows in zip(ids, found, strict=True) if rows]
 
 
-def read_rows(store: Store, found: Sequence[Stored], columns: Columns | None, now: datetime) -> list[Rows]:
+def read_rows(store: Store, pipelines: Sequence[Stored], columns: Columns | None, now: datetime) -> list[Rows]:
     """The rows of these pipelines: of the columns, if any, and always of the last day and of what is under way."""
-    made = [Rows(one, [], [], [], []) for one in found]
+    made = [Rows(one, [], [], [], {}) for one in pipelines]
     slots = [(rows, span) for rows in made for span in _run_spans(rows, columns, now)]
     for (rows, _), runs in zip(slots, _read(store, [span for _, span in slots], RunRow), strict=True):
         rows.runs += [run for _, run in runs]
     watched = [(rows, Span(_pk(rows), keys.ACTIVE, keys.ACTIVE + _LAST)) for rows in made]
     for (rows, span), active in zip(watched, _read(store, [span for _, span in watched], ActiveRow), strict=True):
-        names = (keys.run_of(span.pk, sk, keys.ACTIVE) for sk, _ in active)
-        rows.active += [(key.schedule, key.date) for key in names]
+        for sk, found in active:
+            key = keys.run_of(span.pk, sk, keys.ACTIVE)
+            rows.active[key.schedule, key.date] = found
     alerts = [(rows, span) for rows in made for span in _last_of(rows, keys.SLA, _SLA_ROWS)]
     for (rows, _), states in zip(alerts, _read(store, [span for _, span in alerts], SlaRow), strict=True):
         rows.sla += [state for _, state in states]

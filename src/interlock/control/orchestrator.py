@@ -10,17 +10,19 @@ from typing import Any, Final
 
 import msgspec
 import structlog
+from msgspec.structs import replace
 
 from interlock.control import cancelling, catalog, completion, passing, pools, readiness, records, starting
 from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.decide.rules import Verdict
+from interlock.decide.verdicts import Verdicts, read_verdicts, remember, with_history, write_verdicts
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
-from interlock.model.run import FinalReason, JobEvent, JobRecord, Run, RunStatus
+from interlock.model.run import Active, FinalReason, JobEvent, JobRecord, Run, RunStatus
 from interlock.model.sensor import Sensor
 from interlock.ports.jobs import JobState, JobStatus
 from interlock.ports.store import Matches, Put, Require, Write
@@ -69,9 +71,13 @@ def _config_of(control: Control, run: Run) -> PipelineConfig:
     return catalog.opened_with(control.store, run.pipeline, run.config_version)
 
 
+def _active(control: Control, task: Task) -> Active:
+    """The wake-up record of the attempt; one that is gone was never woken."""
+    return records.get_active(control.store, task.key) or Active(attempt=task.attempt, wake_seq=0)
+
+
 def _wake_seq(control: Control, task: Task) -> int:
-    active = records.get_active(control.store, task.key)
-    return active.wake_seq if active is not None else 0
+    return _active(control, task).wake_seq
 
 
 def seconds_until(now: datetime, *instants: datetime) -> int:
@@ -85,7 +91,7 @@ def seconds_until(now: datetime, *instants: datetime) -> int:
 
 def evaluate(control: Control, task: Task) -> Output:
     """Evaluate the rules; remember what passed, or say how long to wait."""
-    seen = _wake_seq(control, task)
+    active = _active(control, task)
     left_line: list[str] = []
 
     def decide() -> tuple[Output, list[Write]]:
@@ -100,12 +106,15 @@ def evaluate(control: Control, task: Task) -> Output:
         names = [one.key for one in readiness.all_readings(config, run.schedule)]
         sensors = readiness.gather(control.store, config, run.key, names)
         verdict = readiness.verdict(config, run.key, sensors, now)
+        before = read_verdicts(active.rules if active.attempt == run.attempt else "")
+        known = remember(before, verdict.results, verdict.summary(), now)
+        facts = _Facts(verdict, known, sensors, now, active.wake_seq)
         if verdict.passed:
-            return _ready(control, config, run, _Facts(verdict, sensors, now, seen))
+            return _ready(control, config, run, facts)
         pool = pools.pool_of(control, config.job)
         left = [] if pool is None else pools.leave(control, pool, run, passing.breach_of(control, run))
         left_line.extend([pool] if pool is not None and left else [])
-        return _wait(config, run, now, seen), left
+        return _wait(config, run, facts), left
 
     answer = records.settle_commit(control, decide)
     for pool in left_line:
@@ -117,9 +126,20 @@ class _Facts(msgspec.Struct, frozen=True):
     """One evaluation: what it found, when, and what it had seen of the wake-ups before."""
 
     verdict: Verdict
+    known: Verdicts
     sensors: dict[str, Sensor]
     now: datetime
     seen: int
+
+    def waiting(self, seconds: int, summary: str = "") -> Output:
+        """What the wait is told: for how long, what was seen of the wake-ups, and what to remember of the rules."""
+        known = replace(self.known, summary=summary) if summary else self.known
+        return {
+            "status": "waiting",
+            "wakeSeq": str(self.seen),
+            "waitSeconds": seconds,
+            "rules": write_verdicts(known),
+        }
 
 
 def _ready(control: Control, config: PipelineConfig, run: Run, facts: _Facts) -> tuple[Output, list[Write]]:
@@ -131,19 +151,19 @@ def _ready(control: Control, config: PipelineConfig, run: Run, facts: _Facts) ->
             # Not bound by the window: it is the pool that is full, not the data that is missing.
             every = config.schedule_of(run.schedule).evaluation.interval
             wait = seconds_until(facts.now, facts.now + every)
-            return {"status": "waiting", "wakeSeq": str(facts.seen), "waitSeconds": wait}, entry.writes
+            return facts.waiting(wait, f"the rules pass; waits for a slot of the pool {pool}"), entry.writes
         slot, entered = entry.slot, entry.writes
-    passed, also = passing.passed(control, config, run, facts.verdict, facts.sensors, facts.now, slot=slot)
+    verdict = replace(facts.verdict, results=tuple(with_history(facts.verdict.results, facts.known)))
+    passed, also = passing.passed(control, config, run, verdict, facts.sensors, facts.now, slot=slot)
     return {"status": "passed"}, [records.put_run(passed, run), *also, *entered]
 
 
-def _wait(config: PipelineConfig, run: Run, now: datetime, seen: int) -> Output:
+def _wait(config: PipelineConfig, run: Run, facts: _Facts) -> Output:
     window = config.schedule_of(run.schedule).evaluation
     closes = run.opened_at + window.window
-    if now >= closes:
-        return {"status": "closed", "wakeSeq": str(seen)}
-    wait = seconds_until(now, closes, now + window.interval)
-    return {"status": "waiting", "wakeSeq": str(seen), "waitSeconds": wait}
+    if facts.now >= closes:
+        return {"status": "closed", "wakeSeq": str(facts.seen)}
+    return facts.waiting(seconds_until(facts.now, closes, facts.now + window.interval))
 
 
 def validation_exhausted(control: Control, task: Task) -> Output:
@@ -155,9 +175,10 @@ def validation_exhausted(control: Control, task: Task) -> Output:
             return _exhausted_or_superseded(run), []
         if run.status is not RunStatus.PENDING or run.passed_at is not None:
             return {"status": "again"}, []
-        if str(_wake_seq(control, task)) != task.wake_seq:
+        active = _active(control, task)
+        if str(active.wake_seq) != task.wake_seq:
             return {"status": "again"}, []
-        return {"status": "exhausted"}, _exhaust(control, run, int(task.wake_seq))
+        return {"status": "exhausted"}, _exhaust(control, run, active)
 
     return records.settle_commit(control, decide)
 
@@ -167,10 +188,11 @@ def _exhausted_or_superseded(run: Run | None) -> Output:
     return {"status": "exhausted" if done else SUPERSEDED}
 
 
-def _exhaust(control: Control, run: Run, seen: int) -> list[Write]:
+def _exhaust(control: Control, run: Run, active: Active) -> list[Write]:
     now = control.now()
     config = _config_of(control, run)
     verdict = readiness.readiness(control.store, config, run.key, now)
+    known = remember(read_verdicts(active.rules), verdict.results, verdict.summary(), now)
     evaluation = config.schedule_of(run.schedule).evaluation
     message = f"the evaluation window of {run.pipeline} for {run.date} closed: {verdict.summary()}"
     ended = transitions.step(
@@ -183,7 +205,12 @@ def _exhaust(control: Control, run: Run, seen: int) -> list[Write]:
         message=message,
     )
     event = records.event(
-        EventType.VALIDATION_EXHAUSTED, run.key, now, message, attempt=run.attempt, results=list(verdict.results)
+        EventType.VALIDATION_EXHAUSTED,
+        run.key,
+        now,
+        message,
+        attempt=run.attempt,
+        results=with_history(verdict.results, known),
     )
     logged = JobRecord(
         pipeline=run.pipeline,
@@ -197,7 +224,7 @@ def _exhaust(control: Control, run: Run, seen: int) -> list[Write]:
     writes: list[Write] = [
         records.put_run(ended, run),
         # Deleting the wake-up record on this condition is what makes a late wake-up visible to us, or us to it.
-        records.drop_active_if(run.key, seen),
+        records.drop_active_if(run.key, active.wake_seq),
         records.put_job(logged, control.new_id()),
         records.put_event(event),
     ]

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from interlock.control import catalog, lane_rows, readiness
+from interlock.control import catalog, lane_rows
 from interlock.control.catalog import Stored
 from interlock.control.lane_rows import Rows
 from interlock.control.standing import Current, SlaSummary, Stand, Standing, stand_of
@@ -21,10 +21,8 @@ from interlock.decide.lanes import Bucket, Columns, Lane, Letter, Mark
 from interlock.decide.plan import NextRun
 from interlock.model import keys
 from interlock.model.config import Schedule, clock_time
-from interlock.model.errors import InterlockError, InvalidValueError
+from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType
-from interlock.model.keys import RunKey
-from interlock.model.run import RunStatus
 from interlock.model.times import epoch_millis, local_time_on, zone
 from interlock.ports.store import Store
 
@@ -33,7 +31,6 @@ MOST_HOURS: Final = 7 * 24
 MOST_DAYS: Final = 92
 # Cells of a page, about: a request for 90 days of thousands of pipelines is answered in several pages.
 _MOST_CELLS: Final = 130_000
-_MOST_EXPLAINED: Final = 200
 _MOST_ALERTS: Final = 20_000
 # An alert may come long before its run's cell or long after it.
 _ALERTS_BESIDE: Final = timedelta(days=2)
@@ -202,13 +199,11 @@ class _Lanes:
         self._calendars = catalog.calendars(store)
         self._calendars_as = msgspec.json.encode(self._calendars, order="sorted")
         self._started = catalog.controller_started(store) or now.at
-        self._explained = 0
 
     def look(self, found: Sequence[Stored], *, cells: bool) -> list[tuple[Rows, Stand]]:
         """How pipelines stand; with `cells`, the rows hold the runs of the columns, too."""
         now = self._now
         read = lane_rows.read_rows(self._store, found, self._columns if cells else None, now.at)
-        reasons = {} if not cells else dict(self._reasons(read))
         return [
             (
                 rows,
@@ -218,7 +213,6 @@ class _Lanes:
                     now.at,
                     watched_since=self._watched_since(rows.found),
                     grace=now.grace,
-                    reasons=reasons,
                 ),
             )
             for rows in read
@@ -232,23 +226,6 @@ class _Lanes:
     def _watched_since(self, found: Stored) -> datetime:
         applied = found.first_applied_at
         return self._started if applied is None else max(self._started, applied)
-
-    def _reasons(self, read: Sequence[Rows]) -> Iterator[tuple[tuple[str, str, str], str]]:
-        for rows in read:
-            for run in rows.runs:
-                if run.status is RunStatus.PENDING and run.passed_at is None and self._explained < _MOST_EXPLAINED:
-                    self._explained += 1
-                    yield (rows.found.pipeline, run.schedule, run.date), self._reason(rows, run.schedule, run.date)
-
-    def _reason(self, rows: Rows, schedule: str, date: str) -> str:
-        config = rows.found.config
-        if config is None or config.find_schedule(schedule) is None:
-            return ""
-        key = RunKey(rows.found.pipeline, schedule, date)
-        try:
-            return readiness.readiness(self._store, config, key, self._now.at).summary()
-        except InterlockError as error:
-            return str(error)
 
     # ------------------------------------------------------------------------------------------------------- cells
 

@@ -9,6 +9,7 @@ import msgspec
 from interlock.control import catalog, event_views, readiness, records
 from interlock.control.event_views import EventView
 from interlock.decide.checks import RuleResult
+from interlock.decide.verdicts import read_verdicts, remember, with_history
 from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
@@ -210,7 +211,10 @@ def run(store: Store, key: RunKey, now: datetime) -> RunDetail | None:
 def _rules(store: Store, run_: Run, events: Sequence[EventView], now: datetime) -> tuple[list[RuleResult], bool]:
     if run_.status is RunStatus.PENDING and run_.passed_at is None:
         config = catalog.opened_with(store, run_.pipeline, run_.config_version)
-        return list(readiness.readiness(store, config, run_.key, now).results), True
+        results = readiness.readiness(store, config, run_.key, now).results
+        active = records.get_active(store, run_.key)
+        known = read_verdicts(active.rules if active is not None and active.attempt == run_.attempt else "")
+        return with_history(results, remember(known, results, "", now)), True
     decided = (EventType.VALIDATION_PASSED, EventType.VALIDATION_EXHAUSTED)
     for one in reversed(events):
         if one.type in decided and one.detail.get("attempt") == run_.attempt:

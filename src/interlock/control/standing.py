@@ -5,7 +5,7 @@ and is not done; a period whose SLA has given an alert although nothing opened i
 alerts and reasons are those of the run, its SLA and its rules.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
@@ -97,13 +97,7 @@ class Stand(msgspec.Struct, frozen=True):
     sla: SlaSummary | None = None
 
 
-Reasons = Mapping[tuple[str, str, str], str]
-"""What waiting runs wait for, in words, by (pipeline, schedule, date)."""
-
-
-def stand_of(
-    rows: Rows, calendars: Calendars, now: datetime, *, watched_since: datetime, grace: timedelta, reasons: Reasons
-) -> Stand:
+def stand_of(rows: Rows, calendars: Calendars, now: datetime, *, watched_since: datetime, grace: timedelta) -> Stand:
     """How a pipeline stands."""
     found = rows.found
     if found.config is None:
@@ -114,7 +108,7 @@ def stand_of(
     if found.config.dry_run:
         return _of_dry_run(rows)
     stands = [
-        *_of_runs(rows, now, reasons),
+        *_of_runs(rows, now),
         *_of_missed(rows, calendars, now, watched_since=watched_since, grace=grace),
         *_of_alerts(rows),
     ]
@@ -132,7 +126,7 @@ def _date(stand: Stand) -> str:
 # ----------------------------------------------------------------------------------------------------------- runs
 
 
-def _of_runs(rows: Rows, now: datetime, reasons: Reasons) -> Iterator[Stand]:
+def _of_runs(rows: Rows, now: datetime) -> Iterator[Stand]:
     since = format_instant(now - RECENT)
     latest = {schedule.schedule_id: "" for schedule in rows.schedules}
     for run in rows.runs:
@@ -142,10 +136,10 @@ def _of_runs(rows: Rows, now: datetime, reasons: Reasons) -> Iterator[Stand]:
         recent = run.first_opened_at >= since or run.opened_at >= since
         open_ = run.status is not RunStatus.COMPLETED and (recent or run.ended_at is None)
         if run.date == latest[run.schedule] or open_:
-            yield _of_run(rows, run, states.get((run.schedule, run.date)), reasons)
+            yield _of_run(rows, run, states.get((run.schedule, run.date)))
 
 
-def _of_run(rows: Rows, run: RunRow, state: SlaRow | None, reasons: Reasons) -> Stand:
+def _of_run(rows: Rows, run: RunRow, state: SlaRow | None) -> Stand:
     word = run.word
     standing = _BY_WORD[word]
     summary = None if state is None else _sla(state)
@@ -158,7 +152,7 @@ def _of_run(rows: Rows, run: RunRow, state: SlaRow | None, reasons: Reasons) -> 
         attempt=run.attempt,
         opened_at=run.first_opened_at,
         since=_since(run, word),
-        summary=_summary(rows, run, word, reasons),
+        summary=_summary(rows, run, word),
     )
     return Stand(standing, current, summary)
 
@@ -176,10 +170,11 @@ def _since(run: RunRow, word: Word) -> str:
     return run.ended_at or run.opened_at
 
 
-def _summary(rows: Rows, run: RunRow, word: Word, reasons: Reasons) -> str:
+def _summary(rows: Rows, run: RunRow, word: Word) -> str:
     match word:
         case Word.WAITING if run.status is RunStatus.PENDING and run.passed_at is None:
-            return reasons.get((rows.found.pipeline, run.schedule, run.date), "the rules do not pass yet")
+            active = rows.active.get((run.schedule, run.date))
+            return (active.summary if active is not None else "") or "the rules are evaluated"
         case Word.WAITING if run.status is RunStatus.PENDING:
             return "the rules have passed, its job is about to start"
         case Word.RUNNING if run.status is RunStatus.RUNNING:

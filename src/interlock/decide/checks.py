@@ -27,8 +27,19 @@ _Outcome = tuple[bool, str]
 _Comparison = Callable[[str, object, object, datetime], _Outcome]
 
 
-class RuleResult(msgspec.Struct, frozen=True, rename="camel"):
-    """What one rule came to. `actual` and `expected` are JSON values, cut where they are long."""
+class RuleChange(msgspec.Struct, frozen=True):
+    """From when on a rule came to this, and what it saw."""
+
+    at: datetime
+    passed: bool
+    actual: Any = None
+
+
+class RuleResult(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What one rule came to. `actual` and `expected` are JSON values, cut where they are long.
+
+    `since`: since when it comes to that, as far as an attempt under way remembers; `history`: its changes of verdict.
+    """
 
     key: str
     check: Check
@@ -37,6 +48,8 @@ class RuleResult(msgspec.Struct, frozen=True, rename="camel"):
     expected: Any
     reason: str
     field: str | None
+    since: datetime | None = None
+    history: tuple[RuleChange, ...] = ()
 
 
 def unmet(rule: Rule, reason: str) -> RuleResult:

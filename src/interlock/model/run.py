@@ -315,11 +315,15 @@ class SlaState(_Record, frozen=True, kw_only=True):
 
 
 class Active(_Record, frozen=True, kw_only=True):
-    """The wake-up record of an active run (SPEC 5): apart from the run so that wake-ups do not disturb its version."""
+    """The wake-up record of an active run (SPEC 5): apart from the run so that wake-ups do not disturb its version.
+
+    `rules`: what the rules came to so far, as `decide.verdicts` writes it, stored with the token of the wait.
+    """
 
     attempt: int
     wake_seq: int
     token: str | None = None
+    rules: str = ""
 
 
 class Marker(_Record, frozen=True, kw_only=True):
