@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from interlock.control import records
+from interlock.control import event_views, records
 from interlock.embedded.service import Service
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
@@ -238,3 +238,68 @@ def test_a_stream_is_closed_when_the_server_stops(tmp_path: Path) -> None:
         assert messages.next()["event"] == "closed"
         with pytest.raises(EOFError):
             messages.next()
+
+
+# ------------------------------------------------------------------------------------- filters that no index has
+
+
+def test_events_are_filtered_by_severity_text_period_and_end(api: httpx.Client, service: Service) -> None:
+    since = service.clock.now().isoformat()
+    tell(service, "sieved", 3, EventType.JOB_COMPLETED)
+    tell(service, "sieved", 2, EventType.SLA_WARNING)
+    tell(service, "sieved", 1, EventType.JOB_FAILED)
+
+    def found(**params: Any) -> list[str]:
+        page = api.get(f"{V1}/events", params={"since": since, "order": "asc", "pipeline": "sieved", **params})
+        assert page.status_code == 200, page.text
+        return [one["type"] for one in page.json()["items"]]
+
+    assert found(severity="warning") == ["SLA_WARNING", "SLA_WARNING", "JOB_FAILED"]
+    assert found(severity="critical") == []
+    assert found(q="SIEVED 2") == ["JOB_COMPLETED"]
+    assert found(q="sla_warn") == ["SLA_WARNING"] * 2
+    assert found(schedule="stream", date="20260303", severity="error") == ["JOB_FAILED"]
+    assert found(schedule="cron") == []
+    assert found(until=since) == []
+    assert len(found(limit=2, severity="info")) == 2
+    assert api.get(f"{V1}/events", params={"date": "someday"}).status_code == 422
+
+
+@pytest.mark.parametrize("narrow", [True, False], ids=["one pipeline", "all pipelines"])
+def test_where_few_events_fit_the_pages_go_on(
+    api: httpx.Client, service: Service, monkeypatch: pytest.MonkeyPatch, narrow: bool
+) -> None:
+    monkeypatch.setattr(event_views, "_SCAN", 4)
+    monkeypatch.setattr(event_views, "_MOST_LOOKED_AT", 8)
+    name = f"rare-{narrow}"
+    since = service.clock.now().isoformat()
+    for index in range(5):
+        tell(service, name, 6)
+        tell(service, name, index % 2, EventType.SLA_BREACH)
+    params: dict[str, Any] = {"since": since, "severity": "error", **({"pipeline": name} if narrow else {})}
+    seen, pages = 0, 0
+    while True:
+        page = api.get(f"{V1}/events", params=params).json()
+        seen += len([one for one in page["items"] if one["pipelineId"] == name])
+        pages += 1
+        if page["next"] is None:
+            break
+        params["cursor"] = page["next"]
+    assert seen == 2
+    assert pages > 1
+
+
+def test_a_stream_tells_of_sensors_to_who_asks(api: httpx.Client, apply: Apply) -> None:
+    name = apply("told-of-sensors")
+    with (
+        api.stream("GET", f"{V1}/events/stream", params={"sensors": "true", "pipeline": name}) as stream,
+        api.stream("GET", f"{V1}/events/stream", params={"pipeline": name, "severity": "error"}) as other,
+    ):
+        lines = (line for line in stream.iter_lines() if line)
+        next(lines)
+        others = (line for line in other.iter_lines() if line)
+        next(others)
+        api.put(f"{V1}/pipelines/{name}/sensors/rows%23odd", json={"count": 1})
+        told = until(lambda: json.loads(next(lines).partition("data: ")[2] or "null"), "the notice")
+        assert (told["pipeline"], told["key"]) == (name, "rows#odd")
+        assert told["receivedAt"].endswith("Z")

@@ -260,6 +260,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/pipelines/{pipeline}/reruns:preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * What would become of a rerun request
+         * @description The decision, the budgets and the downstreams as they stand now. Nothing is requested, and no target asked.
+         */
+        post: operations["previewRerun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pipelines/{pipeline}/jobs": {
         parameters: {
             query?: never;
@@ -274,6 +294,29 @@ export interface paths {
          * @description For jobs that others run, and callbacks. The answer comes when it is durable.
          */
         post: operations["reportJob"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/{pipeline}/runs/{schedule}/{slot}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Claim the job of a run
+         * @description Take the job of a run of type `external`: it is opened and started as yours, if its rules pass.
+         *
+         *     `409` when it is not yours: `not-ready` may change, `not-claimable` will not. The same `claimId` again gets the
+         *     same answer. `POST pipelines/{id}/jobs` reports how the job ended.
+         */
+        post: operations["claimRun"];
         delete?: never;
         options?: never;
         head?: never;
@@ -548,6 +591,130 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What runs after what
+         * @description Around one pipeline; with a date, how its runs stand and which markers are there.
+         */
+        get: operations["getGraph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/hazards": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Which hazards are covered
+         * @description The four kinds of unsafe control action per pipeline, as `interlock stpa` tells of them, from stored configs.
+         */
+        get: operations["listHazards"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * All tokens
+         * @description In the order they were made.
+         */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Make a token
+         * @description From the first one on, every caller needs one, the page included. It is shown once.
+         */
+        post: operations["createToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/tokens/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a token
+         * @description It works no more within a second, nor do the sessions begun with it; it stays in the list.
+         */
+        delete: operations["revokeToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/{pipeline}/trend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How its runs turned out lately
+         * @description Every run of the last days with its times, its SLA and how long its job took.
+         */
+        get: operations["getTrend"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/{pipeline}/upcoming": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Which runs come next
+         * @description Each with its start, its warning and its breach; excluded ones with the calendar's reason.
+         */
+        get: operations["getUpcoming"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/callbacks/{token}": {
         parameters: {
             query?: never;
@@ -698,6 +865,11 @@ export interface components {
          * @enum {string}
          */
         Bucket: "hour" | "day";
+        /** Budget */
+        Budget: {
+            used: number;
+            of: number;
+        };
         /** Calendar */
         Calendar: {
             name: string;
@@ -736,6 +908,30 @@ export interface components {
          * @enum {string}
          */
         Check: "exists" | "equals" | "ne" | "in" | "gt" | "gte" | "lt" | "lte" | "age_lt" | "age_gt";
+        /** Claim */
+        Claim: {
+            pipeline: string;
+            schedule: string;
+            date: string;
+            claimed: boolean;
+            reason: string;
+            /** @default false */
+            later: boolean;
+            attempt?: number | null;
+            /** @default  */
+            runId: string;
+            /** @default  */
+            claimedBy: string;
+        };
+        /**
+         * ClaimAsked
+         * @example {
+         *       "claimId": "host-7-2026-03-03T06:00:01"
+         *     }
+         */
+        ClaimAsked: {
+            claimId: string;
+        };
         /** CodeView */
         CodeView: {
             code: string;
@@ -761,6 +957,18 @@ export interface components {
                 [key: string]: number;
             };
             troubles: string[];
+        };
+        /**
+         * Cover
+         * @description How well a hazard is covered. Weak: something holds, but less than the config could easily have.
+         * @enum {string}
+         */
+        Cover: "covered" | "weak" | "uncovered";
+        /** Coverage */
+        Coverage: {
+            pipeline: string;
+            dryRun: boolean;
+            hazards: components["schemas"]["Hazard"][];
         };
         /** Current */
         Current: {
@@ -806,6 +1014,12 @@ export interface components {
             items: components["schemas"]["DeadLetter"][];
             next?: number | null;
         };
+        /**
+         * Decision
+         * @description What would be decided; `unknown` where the target has to be asked whether its job still runs.
+         * @enum {string}
+         */
+        Decision: "accepted" | "rejected" | "unknown";
         /** DeliveryPage */
         DeliveryPage: {
             items: components["schemas"]["DeliveryView"][];
@@ -832,12 +1046,30 @@ export interface components {
             /** @default  */
             error: string;
         };
+        /** Downstream */
+        Downstream: {
+            pipeline: string;
+            effect: string;
+        };
         /** DurationStats */
         DurationStats: {
             count: number;
             p50?: number | null;
             p95?: number | null;
             longest?: number | null;
+        };
+        /** Durations */
+        Durations: {
+            p50?: number | null;
+            p95?: number | null;
+        };
+        /** Edge */
+        Edge: {
+            from: string;
+            to: string;
+            require: string;
+            /** @enum {null|string} */
+            marker?: "present" | "awaited" | null;
         };
         /** EventPage */
         EventPage: {
@@ -890,6 +1122,12 @@ export interface components {
          * @enum {string}
          */
         FinalReason: "validation-exhausted" | "deadline-expired" | "trigger-exhausted" | "uncertain" | "infra" | "stale" | "retries-used-up" | "poll-exhausted" | "withdrawn" | "cancelled";
+        /** Finish */
+        Finish: {
+            p10?: number | null;
+            p50?: number | null;
+            p90?: number | null;
+        };
         /** FolderView */
         FolderView: {
             folder: string;
@@ -903,6 +1141,32 @@ export interface components {
             name: string;
             lag: number;
             lastAt?: string | null;
+        };
+        /** Graph */
+        Graph: {
+            nodes: components["schemas"]["Node"][];
+            edges: components["schemas"]["Edge"][];
+            leftOut: number;
+        };
+        /** Hazard */
+        Hazard: {
+            kind: components["schemas"]["Unsafe"];
+            hazard: string;
+            cover: components["schemas"]["Cover"];
+            /** @default [] */
+            constraints: string[];
+            /** @default  */
+            gap: string;
+            /** @default  */
+            suggestion: string;
+        };
+        /** HazardPage */
+        HazardPage: {
+            counts: {
+                [key: string]: number;
+            };
+            items: components["schemas"]["Coverage"][];
+            next?: string | null;
         };
         /** Health */
         Health: {
@@ -1016,6 +1280,17 @@ export interface components {
             warningAt: string | null;
             breachAt: string | null;
         };
+        /** Node */
+        Node: {
+            id: string;
+            owner: string;
+            known: boolean;
+            /** @default  */
+            schedule: string;
+            word?: components["schemas"]["Word"] | null;
+            /** @enum {null|string} */
+            sla?: "at-risk" | "breached" | null;
+        };
         /** Observation */
         Observation: {
             pipeline: string;
@@ -1121,6 +1396,18 @@ export interface components {
             latest?: components["schemas"]["RunSummary"] | null;
             latestSla?: components["schemas"]["SlaView"] | null;
         };
+        /**
+         * PreviewAsked
+         * @example {
+         *       "date": "2026-03-03"
+         *     }
+         */
+        PreviewAsked: {
+            date: string;
+            schedule?: string | null;
+            /** @default false */
+            force: boolean;
+        };
         /** Problem */
         Problem: {
             type: string;
@@ -1223,6 +1510,19 @@ export interface components {
             /** @default false */
             force: boolean;
         };
+        /** RerunPreview */
+        RerunPreview: {
+            pipeline: string;
+            schedule: string;
+            date: string;
+            decision: components["schemas"]["Decision"];
+            reason: string;
+            code: components["schemas"]["RerunRefusal"] | null;
+            budgets: {
+                [key: string]: components["schemas"]["Budget"];
+            };
+            downstream: components["schemas"]["Downstream"][];
+        };
         /** RerunRecord */
         RerunRecord: {
             pipeline: string;
@@ -1237,6 +1537,12 @@ export interface components {
             /** @default  */
             requestedBy: string;
         };
+        /**
+         * RerunRefusal
+         * @description Why a rerun request is refused.
+         * @enum {string}
+         */
+        RerunRefusal: "no-such-period" | "excluded" | "active" | "job-running" | "budget" | "unchanged";
         /** RuleChange */
         RuleChange: {
             /** Format: date-time */
@@ -1278,6 +1584,7 @@ export interface components {
             configVersion: string;
             openedBy: string;
             requestedBy: string;
+            claimedBy: string;
             runId: string;
             jobId: string;
             /** Format: date-time */
@@ -1293,6 +1600,9 @@ export interface components {
             jobLog: components["schemas"]["JobRecord"][];
             reruns: components["schemas"]["RerunRecord"][];
             events: components["schemas"]["EventView"][];
+            budgets: {
+                [key: string]: components["schemas"]["Budget"];
+            };
             sla?: components["schemas"]["SlaView"] | null;
         };
         /** RunPage */
@@ -1453,6 +1763,88 @@ export interface components {
             pipelines: components["schemas"]["PipelineStats"][];
             /** @default false */
             truncated: boolean;
+        };
+        /** Token */
+        Token: {
+            id: number;
+            name: string;
+            scopes: components["schemas"]["Scope"][];
+            /** @default [] */
+            pipelines: string[];
+            /** @default [] */
+            owners: string[];
+            /** Format: date-time */
+            createdAt: string;
+            revokedAt?: string | null;
+        };
+        /**
+         * TokenAsked
+         * @example {
+         *       "name": "airflow",
+         *       "scopes": [
+         *         "sensor:write"
+         *       ],
+         *       "owners": [
+         *         "etl"
+         *       ]
+         *     }
+         */
+        TokenAsked: {
+            name: string;
+            scopes: components["schemas"]["Scope"][];
+            pipelines?: string[];
+            owners?: string[];
+        };
+        /** TokenList */
+        TokenList: {
+            items: components["schemas"]["Token"][];
+        };
+        /** TokenMade */
+        TokenMade: {
+            token: string;
+            known: components["schemas"]["Token"];
+        };
+        /** Trend */
+        Trend: {
+            items: components["schemas"]["TrendRun"][];
+            finish: components["schemas"]["Finish"];
+            duration: components["schemas"]["Durations"];
+        };
+        /** TrendRun */
+        TrendRun: {
+            schedule: string;
+            date: string;
+            /** Format: date-time */
+            openedAt: string;
+            passedAt: string | null;
+            triggeredAt: string | null;
+            completedAt: string | null;
+            word: components["schemas"]["Word"];
+            attempts: number;
+            durationSeconds: number | null;
+            breachAt: string | null;
+            marginSeconds: number | null;
+            sla: string | null;
+        };
+        /**
+         * Unsafe
+         * @description The four kinds of unsafe control action.
+         * @enum {string}
+         */
+        Unsafe: "not given" | "given when unsafe" | "too early, too late or out of order" | "stopped too soon or applied too long";
+        /** Upcoming */
+        Upcoming: {
+            /** @description At most 500. */
+            items: components["schemas"]["UpcomingRun"][];
+        };
+        /** UpcomingRun */
+        UpcomingRun: {
+            schedule: string;
+            date: string;
+            startAt: string | null;
+            excluded: string | null;
+            warningAt: string | null;
+            breachAt: string | null;
         };
         /** WatchdogView */
         WatchdogView: {
@@ -3283,6 +3675,132 @@ export interface operations {
             };
         };
     };
+    previewRerun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The pipeline's id. */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PreviewAsked"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RerunPreview"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     reportJob: {
         parameters: {
             query?: never;
@@ -3409,9 +3927,157 @@ export interface operations {
             };
         };
     };
+    claimRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The pipeline's id. */
+                pipeline: string;
+                schedule: string;
+                /** @description The run's date and what is done: `2026-03-03:claim`. */
+                slot: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ClaimAsked"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Claim"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It is not possible in the state things are in. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listEvents: {
         parameters: {
             query?: {
+                /** @description Before this instant, as `since`. */
+                until?: string | null;
+                /** @description Only of this severity, or a worse one. */
+                severity?: components["schemas"]["Severity"] | null;
+                /** @description Only of this schedule. */
+                schedule?: string | null;
+                /** @description Only of this period. */
+                date?: string | null;
+                /** @description Only with this text in message, pipeline or type. */
+                q?: string;
                 /** @description Only of this pipeline. */
                 pipeline?: string | null;
                 /** @description Only of this type; may be given several times. */
@@ -3530,8 +4196,12 @@ export interface operations {
                 pipeline?: string | null;
                 /** @description Only of this type; may be given several times. */
                 type?: components["schemas"]["EventType"][] | null;
+                /** @description Only of this severity, or a worse one. */
+                severity?: components["schemas"]["Severity"] | null;
                 /** @description From this instant: RFC 3339, or epoch seconds or milliseconds. */
                 since?: string | null;
+                /** @description Also `event: sensor` for each sensor that is written; these are not replayed. */
+                sensors?: boolean;
             };
             header?: {
                 /** @description Resume behind this event. */
@@ -4900,6 +5570,738 @@ export interface operations {
             };
             /** @description The Host is not this controller's. */
             421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getGraph: {
+        parameters: {
+            query: {
+                /** @description The pipeline in the middle. */
+                root: string;
+                /** @description How many steps away. */
+                depth?: number;
+                /** @description The period: 2026-03-03, 2026-03-03T10 or 2026-03-03T1015. */
+                date?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Graph"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listHazards: {
+        parameters: {
+            query?: {
+                /** @description Only of this pipeline. */
+                pipeline?: string | null;
+                /** @description The `next` of the page before. */
+                cursor?: string | null;
+                /** @description How many at most. */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HazardPage"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TokenAsked"];
+            };
+        };
+        responses: {
+            /** @description Document created, URL follows */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenMade"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Token"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getTrend: {
+        parameters: {
+            query?: {
+                /** @description How many days. */
+                days?: number;
+                /** @description The schedule's id; may be left out if there is one. */
+                schedule?: string | null;
+            };
+            header?: never;
+            path: {
+                /** @description The pipeline's id. */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trend"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getUpcoming: {
+        parameters: {
+            query?: {
+                /** @description How many days. */
+                days?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The pipeline's id. */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Upcoming"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
                 headers: {
                     [name: string]: unknown;
                 };

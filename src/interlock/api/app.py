@@ -20,6 +20,7 @@ from interlock.api import (
     callbacks,
     controller,
     events,
+    graphs,
     lineage,
     operations,
     overview,
@@ -28,6 +29,8 @@ from interlock.api import (
     runs,
     sensors,
     session,
+    tokens,
+    trends,
 )
 from interlock.api.answers import Asgi
 from interlock.api.gate import Gate
@@ -67,6 +70,9 @@ def create_litestar(service: Service, metrics: Metrics, *, public_url: str = "")
             *controller.ROUTES,
             *overview.ROUTES,
             *session.ROUTES,
+            *graphs.ROUTES,
+            *tokens.ROUTES,
+            *trends.ROUTES,
             *callbacks.ROUTES,
         ],
     )

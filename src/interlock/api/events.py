@@ -3,7 +3,9 @@
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 from litestar import Request, get
+from litestar.di import NamedDependency, Provide
 from litestar.openapi.datastructures import ResponseSpec
 from litestar.params import HeaderParameter, QueryParameter
 from litestar.response import Stream
@@ -17,7 +19,8 @@ from interlock.control import event_views
 from interlock.control.event_views import EventPage, Wanted
 from interlock.embedded.tokens import Scope
 from interlock.model.errors import InvalidValueError
-from interlock.model.events import EventType
+from interlock.model.events import EventType, Severity
+from interlock.model.periods import parse_period
 from interlock.model.times import parse_instant
 
 TypeFilter = Annotated[
@@ -29,6 +32,38 @@ SinceArg = Annotated[
         name="since", max_length=64, description="From this instant: RFC 3339, or epoch seconds or milliseconds."
     ),
 ]
+
+
+UntilArg = Annotated[
+    str | None, QueryParameter(name="until", max_length=64, description="Before this instant, as `since`.")
+]
+SeverityArg = Annotated[
+    Severity | None, QueryParameter(name="severity", description="Only of this severity, or a worse one.")
+]
+
+
+class Sieve(msgspec.Struct, frozen=True):
+    """Filters beyond pipeline, type and time."""
+
+    until: datetime | None
+    severity: Severity | None
+    schedule: str | None
+    date: str | None
+    text: str
+
+
+def _sieve(
+    until: UntilArg = None,
+    severity: SeverityArg = None,
+    schedule: Annotated[
+        str | None, QueryParameter(name="schedule", max_length=128, description="Only of this schedule.")
+    ] = None,
+    date: Annotated[str | None, QueryParameter(name="date", max_length=32, description="Only of this period.")] = None,
+    q: Annotated[
+        str, QueryParameter(name="q", max_length=256, description="Only with this text in message, pipeline or type.")
+    ] = "",
+) -> Sieve:
+    return Sieve(instant(until, "until"), severity, schedule, None if date is None else str(parse_period(date)), q)
 
 
 def instant(text: str | None, name: str = "since") -> datetime | None:
@@ -47,6 +82,7 @@ def instant(text: str | None, name: str = "since") -> datetime | None:
     "/events",
     opt=needs(Scope.READ),
     sync_to_thread=True,
+    dependencies={"sieve": Provide(_sieve, sync_to_thread=False)},
     responses=documented(404, 422),
     operation_id="listEvents",
     summary="What happened",
@@ -54,6 +90,7 @@ def instant(text: str | None, name: str = "since") -> datetime | None:
 )
 def list_events(
     service: ServiceArg,
+    sieve: NamedDependency[Sieve],
     pipeline: PipelineFilter = None,
     types: TypeFilter = None,
     since: SinceArg = None,
@@ -64,7 +101,17 @@ def list_events(
     limit: LimitArg = 100,
 ) -> EventPage:
     """Newest first unless `order=asc`. Events are kept for 90 days."""
-    wanted = Wanted(pipeline=pipeline, types=tuple(types or ()), since=instant(since), newest_first=order == "desc")
+    wanted = Wanted(
+        pipeline=pipeline,
+        types=tuple(types or ()),
+        since=instant(since),
+        until=sieve.until,
+        newest_first=order == "desc",
+        severity=sieve.severity,
+        schedule=sieve.schedule,
+        date=sieve.date,
+        text=sieve.text,
+    )
     return event_views.page(service.engine.store, wanted, service.clock.now(), cursor=cursor, limit=limit)
 
 
@@ -90,7 +137,14 @@ async def stream_events(
     service: ServiceArg,
     pipeline: PipelineFilter = None,
     types: TypeFilter = None,
+    severity: SeverityArg = None,
     since: SinceArg = None,
+    sensors: Annotated[
+        bool,
+        QueryParameter(
+            name="sensors", description="Also `event: sensor` for each sensor that is written; these are not replayed."
+        ),
+    ] = False,
     last_event_id: Annotated[
         str | None, HeaderParameter(name="Last-Event-ID", max_length=64, description="Resume behind this event.")
     ] = None,
@@ -98,7 +152,7 @@ async def stream_events(
     """Events as they are committed. Begins now, at `since`, or behind `Last-Event-ID`."""
     begin = instant(since)
     position = Position.read(last_event_id) if last_event_id else (Position.at(begin) if begin else None)
-    wanted = Filter(pipeline=pipeline, types=frozenset(types or ()))
+    wanted = Filter(pipeline=pipeline, types=frozenset(types or ()), severity=severity, sensors=sensors)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     shown: Credentials = request.scope["state"]["credentials"]
 

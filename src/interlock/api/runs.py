@@ -13,8 +13,9 @@ from litestar.params import Body, PathParameter
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.parameters import CursorArg, LimitArg, PipelineArg, ScheduleArg
 from interlock.api.problems import RequestError, documented, not_found
-from interlock.control import claiming, records, reruns, run_views, views, writing
+from interlock.control import claiming, records, rerun_preview, reruns, run_views, views, writing
 from interlock.control.claiming import Claim
+from interlock.control.rerun_preview import RerunPreview
 from interlock.control.run_views import RunDetail, RunPage
 from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
@@ -30,6 +31,7 @@ _RERUN: Final = Example(
     summary="run a day again", value={"date": "2026-03-03", "reason": "late correction", "force": True}
 )
 _CLAIM: Final = Example(summary="a claim of a nightly job", value={"claimId": "host-7-2026-03-03T06:00:01"})
+_PREVIEW: Final = Example(summary="a day", value={"date": "2026-03-03"})
 _OUTCOME: Final = Example(summary="the job of a run succeeded", value={"date": "2026-03-03", "result": "success"})
 
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
@@ -161,6 +163,37 @@ def request_rerun(
     )
 
 
+class PreviewAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which run; `force` as it would be asked for."""
+
+    date: Name
+    schedule: Name | None = None
+    force: bool = False
+
+
+@post(
+    "/pipelines/{pipeline:str}/reruns:preview",
+    opt=needs(Scope.OPERATE),
+    sync_to_thread=True,
+    status_code=200,
+    responses=documented(404, 408, 413, 422),
+    operation_id="previewRerun",
+    summary="What would become of a rerun request",
+    tags=["runs"],
+)
+def preview_rerun(
+    pipeline: PipelineArg,
+    data: Annotated[PreviewAsked, Body(examples=[_PREVIEW])],
+    service: ServiceArg,
+    caller: CallerArg,
+) -> RerunPreview:
+    """The decision, the budgets and the downstreams as they stand now. Nothing is requested, and no target asked."""
+    config = views.valid(service.engine.store, pipeline)
+    schedule = views.choose_schedule(config, data.schedule).schedule_id
+    key = RunKey(pipeline, schedule, str(parse_period(data.date)))
+    return rerun_preview.preview(service.control, config, key, force=data.force, by=caller.name)
+
+
 def _decided(service: Service, asked: RerunRequest) -> tuple[Any, str]:
     """The decision, once the stream-router has made it. It is asked for durably: nobody has to wait for it."""
     where = records.control_key(asked.key.pk, keys.rerun_request_sk(asked.key, asked.id))
@@ -247,4 +280,4 @@ def claim_run(
     return found
 
 
-ROUTES: Final = (list_runs, read_run, request_rerun, report_job, claim_run)
+ROUTES: Final = (list_runs, read_run, request_rerun, preview_rerun, report_job, claim_run)

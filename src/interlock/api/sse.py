@@ -23,10 +23,10 @@ import msgspec
 from interlock.control import event_views
 from interlock.control.event_views import EventView, Wanted
 from interlock.embedded.clock import rate
-from interlock.embedded.feed import Told
+from interlock.embedded.feed import SensorWritten, Told
 from interlock.embedded.service import Service
 from interlock.model.errors import InvalidValueError
-from interlock.model.events import EventType
+from interlock.model.events import EventType, Severity
 from interlock.model.times import epoch_millis, format_instant
 
 HEARTBEAT_SECONDS: Final = 15.0
@@ -38,6 +38,8 @@ _RETRY: Final = b"retry: 2000\n\n"
 _SCALED_HEARTBEAT_SECONDS: Final = 1.0
 # How often a stream looks whether its reader may still read it.
 _LOOK_SECONDS: Final = 0.4
+# How long written sensors are collected before they are told of.
+_SENSOR_SECONDS: Final = 0.15
 _END: Final = b"event: closed\ndata: the server is stopping; come back with Last-Event-ID\n\n"
 _OVER: Final = b"event: closed\ndata: your token or session has ended\n\n"
 _SLOW: Final = b"event: dropped\ndata: you read too slowly and were let go; come back with Last-Event-ID\n\n"
@@ -78,11 +80,19 @@ class Filter(msgspec.Struct, frozen=True):
 
     pipeline: str | None
     types: frozenset[EventType]
+    severity: Severity | None = None
+    sensors: bool = False
 
     def takes(self, event: EventView) -> bool:
         """Is it one of them?"""
+        if self.severity is not None and event.severity.rank < self.severity.rank:
+            return False
         wanted = not self.types or event.type in self.types
         return wanted and (self.pipeline is None or event.pipeline_id == self.pipeline)
+
+    def takes_sensor(self, written: SensorWritten) -> bool:
+        """Is it a sensor of the pipeline?"""
+        return self.pipeline is None or written.pipeline == self.pipeline
 
 
 class EventStream:
@@ -103,6 +113,7 @@ class EventStream:
         self._queue: asyncio.Queue[Told | None] = asyncio.Queue(QUEUE + 1)
         self._slow = False
         self._sent: set[str] = set()
+        self._sensors: dict[tuple[str, str], SensorWritten] = {}
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """What is sent, until the client or the server goes."""
@@ -115,7 +126,11 @@ class EventStream:
         def ended() -> None:
             loop.call_soon_threadsafe(self._close)
 
-        ticket, joined_at = self._service.feed.join(tell, ended)
+        def written(one: SensorWritten) -> None:
+            if self._wanted.takes_sensor(one):
+                loop.call_soon_threadsafe(self._offer_sensor, one)
+
+        ticket, joined_at = self._service.feed.join(tell, ended, written if self._wanted.sensors else None)
         try:
             yield _RETRY if self._position is not None else self._beginning(joined_at)
             async for chunk in self._past(joined_at):
@@ -135,12 +150,26 @@ class EventStream:
         elif not self._slow:
             self._queue.put_nowait(told)
 
+    def _offer_sensor(self, written: SensorWritten) -> None:
+        """Each key once until it is sent: sensors may be written by the thousand."""
+        if len(self._sensors) < QUEUE:
+            self._sensors[written.pipeline, written.key] = written
+
+    def _sensor_chunks(self) -> bytes:
+        sensors, self._sensors = list(self._sensors.values()), {}
+        return b"".join(
+            b"event: sensor\ndata: %s\n\n"
+            % msgspec.json.encode({"pipeline": one.pipeline, "key": one.key, "receivedAt": one.received_at})
+            for one in sensors
+        )
+
     def _close(self) -> None:
         if not self._queue.full():
             self._queue.put_nowait(None)
 
     async def _present(self) -> AsyncIterator[bytes]:
         beat_at = time.monotonic() + self._heartbeat()
+        look = _SENSOR_SECONDS if self._wanted.sensors else _LOOK_SECONDS
         while not (self._service.feed.stopped and self._queue.empty()):
             if self._slow and self._queue.empty():
                 yield _SLOW
@@ -148,8 +177,10 @@ class EventStream:
             if not self._may_read():
                 yield _OVER
                 return
+            if self._sensors:
+                yield self._sensor_chunks()
             try:
-                told = await asyncio.wait_for(self._queue.get(), _LOOK_SECONDS)
+                told = await asyncio.wait_for(self._queue.get(), look)
             except TimeoutError:
                 if time.monotonic() >= beat_at:
                     beat_at = time.monotonic() + self._heartbeat()
@@ -196,6 +227,7 @@ class EventStream:
         wanted = Wanted(
             pipeline=self._wanted.pipeline,
             types=tuple(self._wanted.types),
+            severity=self._wanted.severity,
             since=_EPOCH + timedelta(milliseconds=min(millis, 10**13)),
             newest_first=False,
         )

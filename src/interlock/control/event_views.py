@@ -22,6 +22,7 @@ from interlock.ports.store import Record, Store
 
 _SCAN: Final = 500
 _MOST_OF_A_RUN: Final = 20_000
+_MOST_LOOKED_AT: Final = 10_000
 _AFTERWARDS: Final = timedelta(days=7)
 _BEFORE: Final = timedelta(days=2)
 # The first look back for the newest events of all pipelines, in milliseconds; each further one is four times as long.
@@ -46,20 +47,46 @@ class EventView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class EventPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Some events; `next` is the cursor of the following page, null when there are no more (yet)."""
+    """Some events; `next` is the cursor of the following page, null when there are no more (yet).
+
+    A page may be short, or even empty, and still have a `next`: where few events fit, only so many are looked at.
+    """
 
     items: list[EventView]
     next: str | None = None
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Which events. `since` counts, `until` does not; `newest_first` is the order."""
+    """Which events. `since` counts, `until` does not; `newest_first` is the order.
+
+    `severity`: this one or worse. `text`: in the message, or in the names.
+    """
 
     pipeline: str | None = None
     types: tuple[EventType, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
     newest_first: bool = True
+    severity: Severity | None = None
+    schedule: str | None = None
+    date: str | None = None
+    text: str = ""
+
+    @property
+    def sieved(self) -> bool:
+        """Does it ask for something that no index has?"""
+        return bool(self.severity or self.schedule or self.date or self.text)
+
+    def takes(self, event: EventView) -> bool:
+        """Is it one of them, as far as no index says so?"""
+        if self.severity is not None and event.severity.rank < self.severity.rank:
+            return False
+        if self.schedule is not None and event.schedule_id != self.schedule:
+            return False
+        if self.date is not None and event.date != self.date:
+            return False
+        told = f"{event.message}\n{event.pipeline_id}\n{event.type}\n{event.date}"
+        return self.text.casefold() in told.casefold()
 
 
 def view(pk: str, sk: str, event: Event) -> EventView:
@@ -82,15 +109,38 @@ def page(store: Store, wanted: Wanted, now: datetime, *, cursor: str | None = No
     begin = None if cursor is None else _place(cursor)
     # A little beyond: events made while this is read, and a clock that disagrees.
     wanted = replace(wanted, until=wanted.until or now + _MARGIN)
-    if wanted.pipeline is not None:
-        rows = _of_pipeline(store, wanted.pipeline, wanted, begin, limit + 1)
-    elif wanted.newest_first:
-        rows = _newest(store, wanted, begin, limit + 1)
-    else:
-        rows = _oldest(store, wanted, begin, limit + 1)
+    if wanted.sieved:
+        return _sieved(store, wanted, begin, limit)
+    rows = _rows(store, wanted, begin, limit + 1)
     shown = rows[:limit]
     more = _cursor(shown[-1]) if shown and len(rows) > limit else None
     return EventPage(items=in_order([_view(row) for row in shown], newest_first=wanted.newest_first), next=more)
+
+
+def _rows(store: Store, wanted: Wanted, begin: "_Place | None", limit: int) -> list[Record]:
+    if wanted.pipeline is not None:
+        return _of_pipeline(store, wanted.pipeline, wanted, begin, limit)
+    return _newest(store, wanted, begin, limit) if wanted.newest_first else _oldest(store, wanted, begin, limit)
+
+
+def _sieved(store: Store, wanted: Wanted, begin: "_Place | None", limit: int) -> EventPage:
+    """What no index has is looked for one event after the other, up to a bound; the cursor says where to go on."""
+    found: list[EventView] = []
+    looked = 0
+    while looked < _MOST_LOOKED_AT:
+        rows = _rows(store, wanted, begin, _SCAN)
+        for row in rows:
+            event = _view(row)
+            if wanted.takes(event):
+                found.append(event)
+                if len(found) == limit:
+                    return EventPage(items=in_order(found, newest_first=wanted.newest_first), next=_cursor(row))
+        if len(rows) < _SCAN:
+            return EventPage(items=in_order(found, newest_first=wanted.newest_first))
+        looked += len(rows)
+        begin = _place_of(rows[-1])
+    last = None if begin is None else f"{begin.sk}~{keys.pipeline_of(begin.pk)}"
+    return EventPage(items=in_order(found, newest_first=wanted.newest_first), next=last)
 
 
 def in_order(events: Sequence[EventView], *, newest_first: bool = False) -> list[EventView]:

@@ -9,6 +9,7 @@ import msgspec
 from interlock.control import catalog, event_views, readiness, records
 from interlock.control.event_views import EventView
 from interlock.decide.checks import RuleResult
+from interlock.decide.reruns import Budget, budgets_of
 from interlock.decide.verdicts import read_verdicts, remember, with_history
 from interlock.model import keys
 from interlock.model.events import EventType
@@ -116,6 +117,7 @@ class RunDetail(RunSummary, frozen=True, kw_only=True):
     job_log: list[JobRecord]
     reruns: list[RerunRecord]
     events: list[EventView]
+    budgets: dict[str, Budget]
     sla: SlaView | None = None
 
 
@@ -158,7 +160,7 @@ def newest(store: Store, pipeline_id: str, schedule: str | None, limit: int, aft
     pk = keys.pipeline_pk(pipeline_id)
     date, _, last = (after or "").partition("~")
     found: list[Record] = []
-    for name in [schedule] if schedule else _schedules_with_runs(store, pk):
+    for name in [schedule] if schedule else schedules_with_runs(store, pk):
         prefix = f"{keys.RUN}{name}#"
         # Ordered by (date, schedule), both downwards: of the cursor's own date, schedules before its own are to come.
         begin = f"{prefix}{date}{chr(1) if name < last else ''}" if date else None
@@ -167,7 +169,7 @@ def newest(store: Store, pipeline_id: str, schedule: str | None, limit: int, aft
     return sorted(made, key=lambda one: (one.date, one.schedule), reverse=True)[:limit]
 
 
-def _schedules_with_runs(store: Store, pk: str) -> Iterator[str]:
+def schedules_with_runs(store: Store, pk: str) -> Iterator[str]:
     """The schedules that have ever had a run, the config's or an earlier one's: one small read each."""
     after: str | None = None
     while found := store.query(Table.CONTROL, pk, keys.RUN, after=after, limit=1):
@@ -204,6 +206,7 @@ def run(store: Store, key: RunKey, now: datetime) -> RunDetail | None:
         job_log=records.job_log(store, key),
         reruns=reruns,
         events=events,
+        budgets=_budgets(store, found, reruns),
         sla=sla_of(store, key),
     )
 
@@ -220,6 +223,12 @@ def _rules(store: Store, run_: Run, events: Sequence[EventView], now: datetime) 
         if one.type in decided and one.detail.get("attempt") == run_.attempt:
             return msgspec.convert(one.detail.get("results", []), list[RuleResult]), False
     return [], False
+
+
+def _budgets(store: Store, run_: Run, reruns: Sequence[RerunRecord]) -> dict[str, Budget]:
+    """What the run has used of its budgets: by the config in force, which is what the next request is judged by."""
+    config = catalog.current(store, run_.pipeline)
+    return budgets_of(config.job if config is not None else None, reruns)
 
 
 def attempts_of(run_: Run, reruns: Sequence[RerunRecord], events: Sequence[EventView]) -> list[Attempt]:

@@ -25,6 +25,14 @@ _KINDS: Final[dict[Source, frozenset[Source]]] = {
 _REQUESTABLE: Final = _SHARED | {Source.MANUAL}
 
 
+_BUDGETS: Final = {
+    "manual": Source.MANUAL,
+    "drift": Source.DATA_DRIFT,
+    "transient": Source.JOB_FAIL_TRANSIENT,
+    "code": Source.JOB_FAIL_CODE,
+}
+
+
 class RerunRefusal(StrEnum):
     """Why a rerun request is refused."""
 
@@ -42,6 +50,13 @@ class RerunVerdict(msgspec.Struct, frozen=True):
     accepted: bool
     reason: str
     code: RerunRefusal | None = None
+
+
+class Budget(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How many attempts of a kind a run has had, of how many."""
+
+    used: int
+    of: int
 
 
 def budget_of(job: Job, source: Source) -> int:
@@ -87,6 +102,13 @@ def used(reruns: Sequence[RerunRecord], source: Source) -> int:
         raise _no_budget(source)
     kind = _KINDS[source]
     return sum(1 for record in reruns if record.source in kind and record.attempt > 1)
+
+
+def budgets_of(job: Job | None, reruns: Sequence[RerunRecord]) -> dict[str, Budget]:
+    """Each budget of a run: manual reruns; drift, late data and upstreams together; transient and code retries."""
+    if job is None:
+        return {}
+    return {name: Budget(used=used(reruns, source), of=budget_of(job, source)) for name, source in _BUDGETS.items()}
 
 
 def decide_rerun(

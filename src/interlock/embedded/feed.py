@@ -7,7 +7,8 @@ nothing twice. Changes are pruned when all consumers have passed them; `between`
 
 import threading
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 import structlog
@@ -17,7 +18,8 @@ from interlock.control.event_views import EventView
 from interlock.embedded.database import Database, Row
 from interlock.model.errors import InterlockError
 from interlock.model.events import Event
-from interlock.model.keys import PIPELINE, Table
+from interlock.model.keys import PIPELINE, SENSOR, Table
+from interlock.model.times import format_instant
 from interlock.ports.store import Item, Key
 
 _SELECT: Final = (
@@ -31,10 +33,27 @@ _FIRST: Final = (
 )
 _CHUNK: Final = 500
 _WAIT_SECONDS: Final = 0.5
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 _decode: Final = msgspec.json.Decoder(Item).decode
 
 _log = structlog.get_logger(__name__)
+
+
+# What a sensor's change says besides its key: when it was received, where our API wrote it.
+_SENSORS: Final = (
+    "SELECT pk, sk, at, json_extract(item, '$._receivedAt') FROM changes"
+    f" WHERE seq > ? AND seq <= ? AND tbl = '{Table.CONTROL}' AND consumer IS NULL AND item IS NOT NULL"
+    f" AND sk >= '{SENSOR}' AND sk < '{SENSOR[:-1]}$' ORDER BY seq"
+)
+
+
+class SensorWritten(NamedTuple):
+    """A sensor was written; what it says is in the store."""
+
+    pipeline: str
+    key: str
+    received_at: str
 
 
 class Told(NamedTuple):
@@ -45,6 +64,7 @@ class Told(NamedTuple):
 
 
 Listener = Callable[[Told], None]
+SensorListener = Callable[[SensorWritten], None]
 
 
 class EventFeed:
@@ -56,6 +76,7 @@ class EventFeed:
         self._wanted = threading.Condition(self._lock)
         self._listeners: dict[int, Listener] = {}
         self._enders: dict[int, Callable[[], None]] = {}
+        self._sensor_listeners: dict[int, SensorListener] = {}
         self._joined = 0
         self._position = 0
         self._stopping = threading.Event()
@@ -89,8 +110,13 @@ class EventFeed:
         """Will nothing come any more?"""
         return self._stopping.is_set()
 
-    def join(self, listener: Listener, ended: Callable[[], None]) -> tuple[int, int]:
-        """Be told of every event from now on, and of the end; both quickly. A ticket, and the last number before."""
+    def join(
+        self, listener: Listener, ended: Callable[[], None], sensors: SensorListener | None = None
+    ) -> tuple[int, int]:
+        """Be told of every event from now on, and of the end; both quickly. A ticket, and the last number before.
+
+        `sensors` is told of every sensor that is written. Sensors are not read while nobody wants to know of them.
+        """
         with self._lock:
             if not self._listeners:
                 self._position = self._database.head()
@@ -98,6 +124,8 @@ class EventFeed:
             self._joined += 1
             self._listeners[self._joined] = listener
             self._enders[self._joined] = ended
+            if sensors is not None:
+                self._sensor_listeners[self._joined] = sensors
             return self._joined, self._position
 
     def leave(self, ticket: int) -> None:
@@ -105,6 +133,7 @@ class EventFeed:
         with self._lock:
             self._listeners.pop(ticket, None)
             self._enders.pop(ticket, None)
+            self._sensor_listeners.pop(ticket, None)
 
     def between(self, after: int, until: int, limit: int = _CHUNK) -> tuple[list[Told], int] | None:
         """Some events with after < seq <= until, and how far they reach; None when some of them may be gone."""
@@ -135,6 +164,7 @@ class EventFeed:
             rows = self._database.read(_SELECT, (start, head, _CHUNK))
             position = int(rows[-1][0]) if len(rows) == _CHUNK else head
             told = _told(rows)
+            sensors = self._sensors(start, position) if self._sensor_listeners else []
             with self._lock:
                 if self._position != start:
                     return  # the last listener left and another joined meanwhile, from a later position
@@ -143,9 +173,25 @@ class EventFeed:
                 for one in told:
                     for listener in listeners:
                         _tell(listener, one)
+                for written in sensors:
+                    for sensor_listener in self._sensor_listeners.values():
+                        _tell(sensor_listener, written)
+
+    def _sensors(self, start: int, end: int) -> list[SensorWritten]:
+        """The sensors that were written, each key once: only that it was is of interest."""
+        found: dict[tuple[str, str], SensorWritten] = {}
+        for pk, sk, at, received in self._database.read(_SENSORS, (start, end)):
+            if pk.startswith(PIPELINE):
+                pipeline, key = pk[len(PIPELINE) :], sk[len(SENSOR) :]
+                when = received or format_instant(_EPOCH + timedelta(milliseconds=at))
+                found[pipeline, key] = SensorWritten(pipeline, key, when)
+        return list(found.values())
 
 
-def _tell(listener: Listener, told: Told) -> None:
+T = TypeVar("T")
+
+
+def _tell(listener: Callable[[T], None], told: T) -> None:
     try:
         listener(told)
     except Exception:  # noqa: BLE001  the others listen on

@@ -1,0 +1,71 @@
+"""What runs after what, and which hazards the stored configs cover."""
+
+from typing import Annotated, Final
+
+import msgspec
+from litestar import get
+from litestar.params import QueryParameter
+
+from interlock.api.auth import ServiceArg, needs
+from interlock.api.parameters import CursorArg, DateArg, LimitArg, PipelineFilter
+from interlock.api.problems import documented
+from interlock.control import graph, lane_rows, views
+from interlock.control.graph import MOST_DEPTH, Graph
+from interlock.decide.stpa import Cover, Coverage, analyse
+from interlock.embedded.tokens import Scope
+
+
+class HazardPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The hazards of some pipelines and how many are covered how; `next` is the cursor of the following page.
+
+    Pipelines whose config is invalid are left out: they are not run.
+    """
+
+    counts: dict[Cover, int]
+    items: list[Coverage]
+    next: str | None = None
+
+
+@get(
+    "/graph",
+    opt=needs(Scope.READ),
+    sync_to_thread=True,
+    responses=documented(404, 422),
+    operation_id="getGraph",
+    summary="What runs after what",
+    tags=["pipelines"],
+)
+def read_graph(
+    service: ServiceArg,
+    root: Annotated[str, QueryParameter(name="root", max_length=256, description="The pipeline in the middle.")],
+    depth: Annotated[int, QueryParameter(name="depth", ge=1, le=MOST_DEPTH, description="How many steps away.")] = 1,
+    date: DateArg = None,
+) -> Graph:
+    """Around one pipeline; with a date, how its runs stand and which markers are there."""
+    return graph.around(service.engine.store, root, depth=depth, date=date)
+
+
+@get(
+    "/hazards",
+    opt=needs(Scope.READ),
+    sync_to_thread=True,
+    responses=documented(404, 422),
+    operation_id="listHazards",
+    summary="Which hazards are covered",
+    tags=["pipelines"],
+)
+def list_hazards(
+    service: ServiceArg, pipeline: PipelineFilter = None, cursor: CursorArg = None, limit: LimitArg = 100
+) -> HazardPage:
+    """The four kinds of unsafe control action per pipeline, as `interlock stpa` tells of them, from stored configs."""
+    store = service.engine.store
+    if pipeline is not None:
+        views.known(store, pipeline)
+    ids = [pipeline] if pipeline is not None else [one for one in store.pipelines() if cursor is None or one > cursor]
+    stored = lane_rows.read_configs(store, ids[:limit])
+    items = [analyse(one.config) for one in stored if one.config is not None]
+    counts = {cover: sum(one.count(cover) for one in items) for cover in Cover}
+    return HazardPage(counts=counts, items=items, next=ids[limit - 1] if len(ids) > limit else None)
+
+
+ROUTES: Final = (read_graph, list_hazards)

@@ -1,0 +1,95 @@
+"""Tokens over the API: made, listed, revoked. The text of a token is in the answer that makes it, and nowhere else."""
+
+from typing import Annotated, Final
+
+import msgspec
+import structlog
+from litestar import delete, get, post
+from litestar.openapi.spec import Example
+from litestar.params import Body, PathParameter
+
+from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.problems import documented, not_found
+from interlock.embedded.tokens import Scope, Token
+
+_log = structlog.get_logger(__name__)
+
+_ASKED: Final = Example(summary="for a feed", value={"name": "airflow", "scopes": ["sensor:write"], "owners": ["etl"]})
+Names = Annotated[list[Annotated[str, msgspec.Meta(max_length=128)]], msgspec.Meta(max_length=1000)]
+
+
+class TokenList(msgspec.Struct, frozen=True, kw_only=True):
+    """Every token there ever was, revoked ones too; never a token itself."""
+
+    items: list[Token]
+
+
+class TokenAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who it is for and what it allows; `pipelines` and `owners` limit `sensor:write` and `job:write`."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+    scopes: Annotated[list[Scope], msgspec.Meta(min_length=1, max_length=10)]
+    pipelines: Names = []
+    owners: Names = []
+
+
+class TokenMade(msgspec.Struct, frozen=True, kw_only=True):
+    """The token itself, this once, and what is known of it."""
+
+    token: str
+    known: Token
+
+
+@get(
+    "/tokens",
+    opt=needs(Scope.ADMIN),
+    sync_to_thread=True,
+    responses=documented(),
+    operation_id="listTokens",
+    summary="All tokens",
+    tags=["operation"],
+)
+def list_tokens(service: ServiceArg) -> TokenList:
+    """In the order they were made."""
+    return TokenList(items=service.tokens.list())
+
+
+@post(
+    "/tokens",
+    opt=needs(Scope.ADMIN),
+    sync_to_thread=True,
+    status_code=201,
+    responses=documented(408, 413, 422),
+    operation_id="createToken",
+    summary="Make a token",
+    tags=["operation"],
+)
+def create_token(
+    data: Annotated[TokenAsked, Body(examples=[_ASKED])], service: ServiceArg, caller: CallerArg
+) -> TokenMade:
+    """From the first one on, every caller needs one, the page included. It is shown once."""
+    text, made = service.tokens.create(data.name, data.scopes, pipelines=data.pipelines, owners=data.owners)
+    _log.info("token made", token=made.name, scopes=list(made.scopes), by=caller.name)
+    return TokenMade(token=text, known=made)
+
+
+@delete(
+    "/tokens/{name:str}",
+    opt=needs(Scope.ADMIN),
+    sync_to_thread=True,
+    status_code=200,
+    responses=documented(404, 422),
+    operation_id="revokeToken",
+    summary="Revoke a token",
+    tags=["operation"],
+)
+def revoke_token(name: Annotated[str, PathParameter(max_length=64)], service: ServiceArg, caller: CallerArg) -> Token:
+    """It works no more within a second, nor do the sessions begun with it; it stays in the list."""
+    if all(one.name != name for one in service.tokens.list()):
+        raise not_found(f"there is no token {name!r}")
+    ended = service.tokens.revoke(name)
+    _log.info("token revoked", token=name, by=caller.name)
+    return ended
+
+
+ROUTES: Final = (list_tokens, create_token, revoke_token)
