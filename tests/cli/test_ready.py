@@ -100,7 +100,7 @@ def test_waiting_ends_when_the_time_is_over(capsys: Capsys, server: Process) -> 
         (("gate-usage", "--date", "2026-13-01"), "2026-13-01"),
         (("gate-usage", "--schedule", "nightly"), "has no schedule 'nightly'"),
         (("gate-usage", "--wait", "soon"), "not a duration"),
-        (("gate-usage", "--date", f"{DAY}T08", "--claim"), "has no run of 2026-03-02T08"),
+        (("gate-usage", "--date", f"{DAY}T08", "--claim"), "is for one day; the nearest: 2026-03-02"),
     ],
 )
 @pytest.mark.parametrize("file", [False, True], ids=["server", "file"])

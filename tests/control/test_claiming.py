@@ -286,8 +286,8 @@ def test_a_pipeline_that_was_deleted_is_not_claimed() -> None:
     ("changes", "key", "said"),
     [
         ({"job": {"type": "command", "config": {"command": ["true"]}}}, KEY, "only jobs of type external are claimed"),
-        ({"schedule": {"cron": "0 8 * * *"}}, RunKey("gold", "cron", f"{DAY}T08"), "has no run of 2026-03-02T08"),
-        ({"schedule": {"granularity": "hour"}}, KEY, "each run of stream is one hour"),
+        ({"schedule": {"cron": "0 8 * * *"}}, RunKey("gold", "cron", f"{DAY}T08"), "one day; the nearest: 2026-03-02"),
+        ({"schedule": {"granularity": "hour"}}, KEY, "each run of gold is for one hour"),
         ({}, RunKey("gold", "other", DAY), "has no schedule 'other'"),
     ],
 )

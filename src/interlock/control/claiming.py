@@ -20,7 +20,7 @@ from interlock.control.pools import Entry
 from interlock.decide import cron, transitions
 from interlock.decide.claims import ClaimStep, ClaimVerdict, decide_claim
 from interlock.decide.cron import Tick
-from interlock.decide.expected import declared_granularity
+from interlock.decide.real_periods import no_such_period
 from interlock.decide.rules import Verdict
 from interlock.model.config import JobType, PipelineConfig, Schedule
 from interlock.model.errors import InvalidConfigError, InvalidValueError
@@ -133,19 +133,11 @@ def _in_force(control: Control, key: RunKey) -> InForce:
     current = catalog.in_force(control.store, key.pipeline)
     if current is None:
         raise InvalidConfigError(f"the config of {key.pipeline} is invalid: nobody can tell whether it may run")
-    _check_period(current.config.schedule_of(key.schedule), key)
+    unreal = no_such_period(current.config, current.config.schedule_of(key.schedule), key.period)
+    if unreal is not None:
+        # A mistake, not a run that is not ready yet.
+        raise InvalidValueError(str(unreal))
     return current
-
-
-def _check_period(schedule: Schedule, key: RunKey) -> None:
-    """A period that the schedule cannot have is a mistake, not a run that is not ready yet."""
-    period, wanted = key.period, declared_granularity(schedule)
-    if schedule.cron is not None and _tick(schedule, key) is None:
-        raise InvalidValueError(f"cron {schedule.cron!r} has no run of {period}: look at `interlock plan`")
-    if wanted is not None and period.granularity is not wanted:
-        raise InvalidValueError(f"{period} is one {period.granularity}, but each run of {key.schedule} is one {wanted}")
-    if not period.exists(zone(schedule.timezone)):
-        raise InvalidValueError(f"there is no {period} in {schedule.timezone}: the clocks skip it")
 
 
 def _verdict(control: Control, key: RunKey, facts: _Facts, claim_id: str) -> ClaimVerdict:
