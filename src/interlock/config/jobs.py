@@ -7,6 +7,7 @@ whatever is wanted there: what it becomes is known when the job is to start.
 import re
 from collections.abc import Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -57,7 +58,8 @@ def _check_config(job: Job) -> Iterator[Finding]:
         return
     if type_ is None:
         return  # nobody says what it takes
-    wrong = [_in_words(one, job.type, type_) for one in find_wrong(_opened(job.config), type_, CONFIG)]
+    said = partial(in_words, what=f"jobs of type {job.type}", type_=type_, at=CONFIG)
+    wrong = [said(one) for one in find_wrong(opened(job.config), type_, CONFIG)]
     yield from wrong
     broken = {one.path for one in wrong}
     for finding in _wrong_values(job):
@@ -65,30 +67,31 @@ def _check_config(job: Job) -> Iterator[Finding]:
             yield finding
 
 
-def _in_words(finding: Finding, name: str, type_: type[msgspec.Struct]) -> Finding:
-    """What the walk says of a mapping, in the words of a job's config."""
-    inner = finding.path[len(CONFIG) :]
+def in_words(finding: Finding, what: str, type_: type[msgspec.Struct], at: Path) -> Finding:
+    """What the walk says of a mapping, in the words of the config at `at` of a job or probe."""
+    inner = finding.path[len(at) :]
     if len(inner) != 1:
         return finding
     keys = [field.encode_name for field in msgspec.structs.fields(type_)]
     if finding.message == "is missing":
-        return msgspec.structs.replace(finding, message=f"is missing: jobs of type {name} need {inner[0]}")
+        return msgspec.structs.replace(finding, message=f"is missing: {what} need {inner[0]}")
     if finding.message == "unknown key":
         known = f"take {', '.join(keys)}" if keys else "take none"
-        return msgspec.structs.replace(finding, message=f"unknown key: jobs of type {name} {known}")
+        return msgspec.structs.replace(finding, message=f"unknown key: {what} {known}")
     return finding
 
 
-def _opened(value: object) -> object:
+def opened(value: object) -> object:
     """The config, its texts with templates marked as such."""
     if isinstance(value, dict):
-        return {key: _opened(inner) for key, inner in value.items()}
+        return {key: opened(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_opened(inner) for inner in value]
-    return Template(value) if _has_template(value) else value
+        return [opened(inner) for inner in value]
+    return Template(value) if has_template(value) else value
 
 
-def _has_template(value: object) -> bool:
+def has_template(value: object) -> bool:
+    """Is it a text with a template?"""
     return isinstance(value, str) and _TEMPLATE.search(value) is not None
 
 
@@ -98,16 +101,16 @@ def _has_template(value: object) -> bool:
 def _wrong_values(job: Job) -> Iterator[Finding]:
     config = job.config
     for path in _URLS:
-        problem = _wrong_url(path[-1] == "host", _value(config, path))
+        problem = wrong_url(path[-1] == "host", _value(config, path))
         if problem:
             yield Finding((*CONFIG, *path), problem)
     for name in _ARNS:
         arn = config.get(name)
-        if isinstance(arn, str) and not _has_template(arn) and not arn.startswith("arn:"):
+        if isinstance(arn, str) and not has_template(arn) and not arn.startswith("arn:"):
             yield Finding((*CONFIG, name), f"{show(arn)} is not an ARN: arn:aws:...")
     match job.type:
         case JobType.COMMAND:
-            yield from _wrong_command(config.get("command"))
+            yield from wrong_command(config.get("command"), (*CONFIG, "command"))
         case JobType.HTTP:
             yield from _wrong_request(config)
         case JobType.DATABRICKS:
@@ -115,7 +118,7 @@ def _wrong_values(job: Job) -> Iterator[Finding]:
         case _:
             pass
     mode = config.get("mode")
-    reports = job.type == JobType.LAMBDA and (mode == "async" or _has_template(mode))
+    reports = job.type == JobType.LAMBDA and (mode == "async" or has_template(mode))
     if job.type != JobType.HTTP and not reports:
         known = "http jobs with callback: true and lambda jobs with mode: async"
         for path in _uses_of(CALLBACK_URL, config, CONFIG):
@@ -129,7 +132,8 @@ def _value(config: dict[str, Any], path: Path) -> object:
     return value
 
 
-def _wrong_url(bare: bool, url: object) -> str | None:
+def wrong_url(bare: bool, url: object) -> str | None:
+    """Why a URL cannot be called; `bare`: a host alone will do."""
     if not isinstance(url, str) or not url or url.startswith("${"):
         return None
     if url.lower().startswith(("http://", "https://")) or (bare and "://" not in url):
@@ -137,8 +141,8 @@ def _wrong_url(bare: bool, url: object) -> str | None:
     return f"{show(url)} is not an http(s) address"
 
 
-def _wrong_command(command: object) -> Iterator[Finding]:
-    path = (*CONFIG, "command")
+def wrong_command(command: object, path: Path) -> Iterator[Finding]:
+    """What is wrong with the command at a path."""
     if isinstance(command, list):
         if not command:
             yield Finding(path, "names no program")
@@ -152,15 +156,15 @@ def _wrong_command(command: object) -> Iterator[Finding]:
 
 def _wrong_request(config: dict[str, Any]) -> Iterator[Finding]:
     method = config.get("method")
-    if isinstance(method, str) and not _has_template(method) and method.upper() not in HTTP_METHODS:
+    if isinstance(method, str) and not has_template(method) and method.upper() not in HTTP_METHODS:
         yield Finding((*CONFIG, "method"), f"{show(method)} is not one of {', '.join(HTTP_METHODS)}")
     timeout = config.get("timeout")
-    if isinstance(timeout, str) and not _has_template(timeout) and _is_nothing(timeout):
+    if isinstance(timeout, str) and not has_template(timeout) and _is_nothing(timeout):
         yield Finding((*CONFIG, "timeout"), "must be longer than nothing")
     if config.get("callback") is True and config.get("poll") is not None:
         yield Finding((*CONFIG, "poll"), "stands beside `callback: true`: the end is reported, or asked for, not both")
     url = _value(config, ("poll", "url"))
-    if config.get("callback") is not True and not _has_template(config.get("callback")):
+    if config.get("callback") is not True and not has_template(config.get("callback")):
         for path in _uses_of(CALLBACK_URL, config, CONFIG):
             yield Finding(path, f"{CALLBACK_URL} needs callback: true")
     if isinstance(url, str) and JOB_ID in url and not config.get("jobIdPath"):
@@ -204,6 +208,13 @@ def _wrong_databricks(config: dict[str, Any]) -> Iterator[Finding]:
 
 def _bad_templates(config: object, path: Path) -> Iterator[Finding]:
     """Templates that could not be filled in when the job is to start, which would be too late to hear of it."""
+    for here, text in templates_in(config, path):
+        yield from _bad_template(text, here)
+        yield from _misplaced(text, here)
+
+
+def templates_in(config: object, path: Path) -> Iterator[tuple[Path, str]]:
+    """Every text of a config that has templates, with its path."""
     waiting: list[tuple[Path, object]] = [(path, config)]
     while waiting:
         here, value = waiting.pop()
@@ -212,8 +223,7 @@ def _bad_templates(config: object, path: Path) -> Iterator[Finding]:
         elif isinstance(value, list):
             waiting.extend(((*here, index), inner) for index, inner in enumerate(value))
         elif isinstance(value, str) and "${" in value:
-            yield from _bad_template(value, here)
-            yield from _misplaced(value, here)
+            yield here, value
 
 
 def _misplaced(text: str, path: Path) -> Iterator[Finding]:
@@ -224,9 +234,13 @@ def _misplaced(text: str, path: Path) -> Iterator[Finding]:
         )
 
 
+def sample_environment(text: str) -> dict[str, str]:
+    """Which variables the controller's environment has is not known here; that they have the prefix is enough."""
+    return dict.fromkeys(_ENVIRONMENT.findall(text), "")
+
+
 def _bad_template(text: str, path: Path) -> Iterator[Finding]:
-    # Which variables the controller's environment has is not known here; that they have the prefix is enough.
-    environment = dict.fromkeys(_ENVIRONMENT.findall(text), "")
+    environment = sample_environment(text)
     try:
         fill({"text": text}, _SAMPLE, run_id="run", attempt=1, environment=environment, where="")
     except InvalidValueError as error:

@@ -15,6 +15,7 @@ from interlock.config.decode import encode_duration
 from interlock.model.config import Check, Mode, PipelineConfig, Weekday
 from interlock.model.config_descriptions import DESCRIPTIONS
 from interlock.model.job_configs import JOB_CONFIGS
+from interlock.model.probe_configs import PROBE_CONFIGS
 from interlock.ports.job_targets import known_types
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
@@ -48,6 +49,7 @@ def pipeline_schema() -> Schema:
     defs["Job"]["properties"]["type"] = {"description": "The system that the job lives in", "enum": known_types()}
     _add_aliases(root, defs)
     needed = _add_job_configs(defs)
+    _add_probe_configs(defs)
     _require_unless_archetype(root, defs, needed)
     return {"$schema": DIALECT, "title": "Interlock pipeline", **root, "$defs": dict(sorted(defs.items()))}
 
@@ -159,6 +161,20 @@ def _add_job_configs(defs: Schema) -> list[Schema]:
             then = {"required": ["config"], "properties": {"config": {"required": required}}}
             needed.append({"if": of_type, "then": then})
     return needed
+
+
+def _add_probe_configs(defs: Schema) -> None:
+    """The `config` of a probe by its `type`."""
+    probe = defs["Probe"]
+    probe["allOf"] = []
+    for type_, struct in PROBE_CONFIGS.items():
+        own: Schema = {}
+        reference = _schema(inspect.type_info(struct), own)
+        defs.update({name: _or_template(schema) for name, schema in own.items()})
+        then = {"required": ["config"], "properties": {"config": reference}}
+        probe["allOf"].append(
+            {"if": {"properties": {"type": {"const": str(type_)}}, "required": ["type"]}, "then": then}
+        )
 
 
 def _or_template(schema: Schema) -> Schema:

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from interlock.config.jobs import check_job
+from interlock.config.probes import check_probes
 from interlock.config.problems import Finding, Severity
-from interlock.config.rules import check_key, check_rules
+from interlock.config.rules import check_rules
 from interlock.config.schedules import (
     SCHEDULES,
     check_dates,
@@ -19,7 +20,6 @@ from interlock.config.schedules import (
 )
 from interlock.decide.values import show
 from interlock.model.config import Calendar, PipelineConfig
-from interlock.model.durations import Duration, format_duration
 from interlock.model.periods import Granularity
 
 _NO_JOB: Final = Finding(
@@ -39,7 +39,7 @@ def find_errors(config: PipelineConfig, calendars: Collection[str]) -> tuple[Fin
         *(check_job(config.job) if config.job else (_NO_JOB,)),
         *_check_post_run(config),
         *_check_after(config),
-        *_check_probes(config),
+        *check_probes(config),
     )
 
 
@@ -80,16 +80,3 @@ def _check_after(config: PipelineConfig) -> Iterator[Finding]:
         if entry.require == "all-hours" and hourly:
             message = "all-hours is for daily runs, and those of this pipeline are not: write same-period"
             yield Finding(("after", index, "require"), message)
-
-
-def _check_probes(config: PipelineConfig) -> Iterator[Finding]:
-    seen: set[str] = set()
-    for index, probe in enumerate(config.probes):
-        path = ("probes", index)
-        yield from check_key(probe.key, path)
-        if probe.key in seen:
-            yield Finding((*path, "key"), f"{show(probe.key)} is written by another probe already")
-        seen.add(probe.key)
-        for name, length in (("interval", probe.interval), ("timeout", probe.timeout), ("ttl", probe.ttl)):
-            if length is not None and length < (Duration(seconds=1) if name != "timeout" else Duration(milliseconds=1)):
-                yield Finding((*path, name), f"{format_duration(length)} is too short")

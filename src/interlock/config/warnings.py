@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from interlock.config.probes import find_probe_warnings
 from interlock.config.problems import Finding, Path, Severity
 from interlock.config.programs import command_words, missing_program
 from interlock.config.schedules import cron_granularity, declared_periods, with_paths
@@ -42,19 +43,33 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     job_types: frozenset[str]
     missing: Mapping[str, str] = {}
     """What is not installed, and how to install it, per type of job and per kind of secret that needs it."""
-    probe_types: frozenset[ProbeType] = frozenset()
+    missing_probes: Mapping[ProbeType, str] = {}
+    """What is not installed, and how to install it, per kind of probe that needs it."""
     folder: FilePath | None = None  # where commands run; None: on some other machine
 
 
 def find_missing(config: PipelineConfig, abilities: Abilities | None = None) -> tuple[Finding, ...]:
-    """Errors of the installation: what is not installed and the config cannot do without. A dry run starts nothing."""
-    if abilities is None or config.job is None or config.dry_run:
+    """Errors of the installation: what is not installed and the config cannot do without.
+
+    A dry run starts no job; its probes look all the same.
+    """
+    if abilities is None:
         return ()
-    needed = abilities.missing.get(config.job.type)
-    found = [Finding(("job", "type"), needed)] if needed else []
-    schemes = dict.fromkeys(name.partition(":")[0] for name in secret_names(config.job.config))
-    found += [Finding(("job", "config"), abilities.missing[one]) for one in schemes if one in abilities.missing]
+    found: list[Finding] = []
+    if config.job is not None and not config.dry_run:
+        needed = abilities.missing.get(config.job.type)
+        found += [Finding(("job", "type"), needed)] if needed else []
+        found += _missing_secrets(config.job.config, ("job", "config"), abilities)
+    for index, probe in enumerate(config.probes):
+        needed = abilities.missing_probes.get(probe.type)
+        found += [Finding(("probes", index, "type"), needed)] if needed else []
+        found += _missing_secrets(probe.config, ("probes", index, "config"), abilities)
     return tuple(found)
+
+
+def _missing_secrets(config: Mapping[str, object], path: Path, abilities: Abilities) -> list[Finding]:
+    schemes = dict.fromkeys(name.partition(":")[0] for name in secret_names(config))
+    return [Finding(path, abilities.missing[one]) for one in schemes if one in abilities.missing]
 
 
 def find_warnings(
@@ -67,6 +82,7 @@ def find_warnings(
     if abilities is not None:
         yield from _beyond(abilities, config)
     yield from _evaluations(config)
+    yield from find_probe_warnings(config)
     yield from _plain_variables(config)
     yield from _unused_retries(config, document or {})
     sla = config.sla
@@ -95,10 +111,6 @@ def _beyond(abilities: Abilities, config: PipelineConfig) -> Iterator[Finding]:
     missing = missing_program(job, abilities.folder) if job is not None and abilities.folder is not None else None
     if missing is not None:
         yield _warning(("job", "config", "command"), missing)
-    idle = [probe.key for probe in config.probes if probe.type not in abilities.probe_types]
-    if idle:
-        message = f"probes are not run by this installation yet: somebody else has to write {', '.join(idle)}"
-        yield _warning(("probes",), message)
 
 
 def _evaluations(config: PipelineConfig) -> Iterator[Finding]:

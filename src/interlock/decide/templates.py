@@ -52,6 +52,11 @@ def fill(
 ) -> dict[str, Any]:
     """A new config with all templates filled in for an attempt, except secrets; `where` is its path, for errors."""
     variables = run_variables(key, run_id=run_id, attempt=attempt, environment=environment)
+    return fill_in(config, variables, where)
+
+
+def fill_in(config: Mapping[str, Any], variables: Mapping[str, str], where: str) -> dict[str, Any]:
+    """A new config with these variables filled in, except secrets; `where` is its path, for errors."""
     return _fill_object(config, variables, where)
 
 
@@ -82,14 +87,20 @@ def is_secret(name: str) -> bool:
 
 def secret_names(config: object) -> Iterator[str]:
     """The secrets that the texts of a config name, as they are written."""
+    yield from (name for name in template_names(config) if is_secret(name))
+
+
+def template_names(config: object) -> Iterator[str]:
+    """The names in all templates of a config, as they are written."""
     if isinstance(config, str):
-        yield from (match[1] for match in _TEMPLATE.finditer(config) if match[1] is not None and is_secret(match[1]))
+        yield from (match[1] for match in _TEMPLATE.finditer(config) if match[1] is not None)
     elif isinstance(config, Mapping):
-        for value in config.values():
-            yield from secret_names(value)
+        for name, value in config.items():
+            yield from template_names(name)
+            yield from template_names(value)
     elif isinstance(config, list | tuple):
         for value in config:
-            yield from secret_names(value)
+            yield from template_names(value)
 
 
 def resolve(config: Mapping[str, Any], secret: Callable[[str], str]) -> dict[str, Any]:
@@ -159,7 +170,7 @@ def _part(match: re.Match[str], variables: Mapping[str, str], path: str) -> str 
         raise InvalidValueError(f"{path}: a template is not closed: write ${{NAME}}, or $${{ for a plain ${{")
     if written in _LEFT_TO_THE_TARGET:
         return written
-    problem = _wrong_secret(name) if is_secret(name) else None if name in variables else _unknown(name)
+    problem = _wrong_secret(name) if is_secret(name) else None if name in variables else _unknown(name, variables)
     if problem:
         raise InvalidValueError(f"{path}: {written}{problem}")
     return Secret(name) if is_secret(name) else variables[name]
@@ -174,13 +185,14 @@ def _wrong_secret(name: str) -> str | None:
     return None
 
 
-def _unknown(name: str) -> str:
+def _unknown(name: str, variables: Mapping[str, str]) -> str:
     if name in CONTROLLER_SETTINGS:
         return " is a setting of the controller itself, which no job is given: use a variable of another name"
     if name.startswith(ENVIRONMENT_PREFIX):
         return ": no such environment variable is set where the controller runs"
     schemes = ", ".join(f"${{{scheme}:...}}" for scheme in SECRET_SCHEMES)
+    known = [one for one in variables if not one.startswith(ENVIRONMENT_PREFIX)]
     return (
-        f" is not known: there are {', '.join(NAMES)}, {ENVIRONMENT_PREFIX}* environment variables,"
+        f" is not known: there are {', '.join(known)}, {ENVIRONMENT_PREFIX}* environment variables,"
         f" and the secrets {schemes}; write $${{{name}}} to keep it as it is"
     )

@@ -70,6 +70,10 @@ class SecretError(JobStartError):
     """A secret that a config names cannot be had. The message never holds a secret."""
 
 
+class ProbeError(InterlockError):
+    """A probe could not observe. The message says why, and never holds a secret."""
+
+
 class JobStopError(InterlockError):
     """A target cannot stop a job. The message says why, and what to do instead."""
 

@@ -44,6 +44,7 @@ RETIRED: Final = "RETIRED#"
 JOB: Final = "JOB#"
 RERUN: Final = "RERUN#"
 THREAD: Final = "THREAD#"
+PROBE: Final = "PROBE#"
 UPSTREAM: Final = "upstream:"
 
 
