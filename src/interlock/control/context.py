@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from interlock.ports.clock import Clock
 from interlock.ports.executions import Executions
 from interlock.ports.jobs import JobRunner
+from interlock.ports.probes import Prober
 from interlock.ports.store import Store
 from interlock.ports.timers import Timers
 
@@ -39,6 +40,8 @@ class Control:
     clock: Clock
     new_id: Callable[[], str]
     settings: Settings = Settings()
+    probes: Prober | None = None
+    """Who looks for probes; None: nobody does, and nobody waits for them."""
 
     def now(self) -> datetime:
         """The current instant."""

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from interlock.control import cancelling, catalog, completion, passing, pools, readiness, records, starting
+from interlock.control import cancelling, catalog, completion, passing, pools, probing, readiness, records, starting
 from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.decide.rules import Verdict
@@ -109,12 +109,13 @@ def evaluate(control: Control, task: Task) -> Output:
         before = read_verdicts(active.rules if active.attempt == run.attempt else "")
         known = remember(before, verdict.results, verdict.summary(), now)
         facts = _Facts(verdict, known, sensors, now, active.wake_seq)
-        if verdict.passed:
+        looks = _looks(control, config, run, facts) if verdict.passed else {}
+        if verdict.passed and not looks:
             return _ready(control, config, run, facts)
         pool = pools.pool_of(control, config.job)
         left = [] if pool is None else pools.leave(control, pool, run, passing.breach_of(control, run))
         left_line.extend([pool] if pool is not None and left else [])
-        return _wait(config, run, facts), left
+        return _wait(config, run, facts, looks), left
 
     answer = records.settle_commit(control, decide)
     for pool in left_line:
@@ -158,12 +159,27 @@ def _ready(control: Control, config: PipelineConfig, run: Run, facts: _Facts) ->
     return {"status": "passed"}, [records.put_run(passed, run), *also, *entered]
 
 
-def _wait(config: PipelineConfig, run: Run, facts: _Facts) -> Output:
-    window = config.schedule_of(run.schedule).evaluation
-    closes = run.opened_at + window.window
+def _looks(control: Control, config: PipelineConfig, run: Run, facts: _Facts) -> dict[str, datetime]:
+    """The looks of probes that the verdict hangs on, and until when each is awaited; when the window closes, none."""
+    if facts.now >= _closes(config, run):
+        return {}
+    looks = probing.awaited(control, config, run, facts.now)
+    if not looks or readiness.verdict(config, run.key, probing.without(facts.sensors, looks), facts.now).passed:
+        return {}
+    return looks
+
+
+def _closes(config: PipelineConfig, run: Run) -> datetime:
+    return run.opened_at + config.schedule_of(run.schedule).evaluation.window
+
+
+def _wait(config: PipelineConfig, run: Run, facts: _Facts, looks: Mapping[str, datetime]) -> Output:
+    closes = _closes(config, run)
     if facts.now >= closes:
         return {"status": "closed", "wakeSeq": str(facts.seen)}
-    return facts.waiting(seconds_until(facts.now, closes, facts.now + window.interval))
+    every = config.schedule_of(run.schedule).evaluation.interval
+    waiting = f"the rules pass; waits for the probe {', '.join(looks)} to look again" if looks else ""
+    return facts.waiting(seconds_until(facts.now, closes, facts.now + every, *looks.values()), waiting)
 
 
 def validation_exhausted(control: Control, task: Task) -> Output:

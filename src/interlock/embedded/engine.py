@@ -18,6 +18,7 @@ from interlock.embedded.database import Database
 from interlock.embedded.executions import SqliteExecutions
 from interlock.embedded.fibers import TargetThreads
 from interlock.embedded.lifecycle import ORCHESTRATOR, SLA_MONITOR, load_lifecycle
+from interlock.embedded.probe_clock import ProbeClock
 from interlock.embedded.store import SqliteStore
 from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.timers import DueTimer, SqliteTimers
@@ -25,6 +26,7 @@ from interlock.model import keys
 from interlock.model.keys import RunKey, Table
 from interlock.ports.clock import Clock
 from interlock.ports.jobs import JobOutput, JobRequest, JobRunner, JobStarted, JobStatus, JobStop, Recovery
+from interlock.ports.probes import Prober
 from interlock.ports.store import Change
 from interlock.ports.timers import TimerKind
 
@@ -69,6 +71,7 @@ class Engine:
         new_id: Callable[[], str],
         settings: Settings | None = None,
         bus: LocalBus | None = None,
+        probes: Prober | None = None,
     ) -> None:
         settings = settings or Settings()
         threads = TargetThreads()
@@ -92,8 +95,10 @@ class Engine:
             clock=clock,
             new_id=new_id,
             settings=settings,
+            probes=probes,
         )
         self.calendar = CalendarClock(self.control)
+        self.probes = ProbeClock(self.control)
         self.router = StreamConsumer(database, "stream-router", (Table.CONTROL, Table.JOBLOG), self._route)
         self.sink = StreamConsumer(database, "event-sink", (Table.EVENTS,), self._publish)
 
@@ -103,14 +108,18 @@ class Engine:
         self.router.register()
         self.sink.register()
         self.calendar.load()
+        self.probes.load()
 
     def _route(self, changes: Sequence[Change]) -> None:
         router.handle(self.control, changes)
         for change in changes:
             if change.sk == keys.CONFIG and change.pk.startswith(keys.PIPELINE):
                 self.calendar.refresh(keys.pipeline_of(change.pk))
+                self.probes.refresh(keys.pipeline_of(change.pk))
             elif change.pk == keys.CALENDARS:
                 self.calendar.load()
+            elif change.sk.startswith(keys.RUN):
+                self.probes.run_changed(keys.pipeline_of(change.pk), (change.item or {}).get("status"))
 
     def _publish(self, changes: Sequence[Change]) -> None:
         event_sink.handle(self.bus, changes)

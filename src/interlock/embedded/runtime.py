@@ -1,8 +1,8 @@
 """The embedded controller in real time: one process, a handful of threads, one SQLite file.
 
 Changes are routed, events published and executions run as fibers on the writer thread (see `fibers`); the timers and
-the calendar, the watchdog and the sweeper have threads of their own. A target that takes long holds a thread that does
-nothing else, never a stream, a commit or a timer.
+the calendar, the probes, the watchdog and the sweeper have threads of their own. A target that takes long holds a
+thread that does nothing else, never a stream, a commit or a timer.
 """
 
 import threading
@@ -16,6 +16,7 @@ import structlog
 
 from interlock.embedded.clock import real_seconds
 from interlock.embedded.engine import Engine
+from interlock.embedded.probe_threads import ProbeThreads
 
 _log = structlog.get_logger(__name__)
 
@@ -46,6 +47,7 @@ class Runtime:
         self._alarm = threading.Condition()
         self._rung = False
         self._threads: list[threading.Thread] = []
+        self._probes = ProbeThreads(engine.control, engine.probes)
         self.watchdog = WatchdogState()
 
     def start(self) -> None:
@@ -57,6 +59,8 @@ class Runtime:
         self.engine.sink.start()
         self._spawn("clock", self._run_clock)
         self._spawn("watchdog", self._run_watchdog)
+        if self.engine.control.probes is not None:
+            self._spawn("probes", self._probes.run)
 
     def _spawn(self, name: str, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=target, name=f"interlock-{name}", daemon=True)
@@ -67,6 +71,7 @@ class Runtime:
         """Stop taking new work, finish what is in hand, leave the rest to the next start. Nothing is lost."""
         self._stopping.set()
         self._ring()
+        self._probes.stop()
         for thread in self._threads:
             thread.join()
         self.engine.router.stop()

@@ -46,7 +46,9 @@ from interlock.model.keys import RunKey
 from interlock.ports.clock import Clock
 from interlock.ports.job_targets import TargetSettings
 from interlock.ports.jobs import JobRunner
+from interlock.ports.probes import Prober
 from interlock.ports.secrets import Secrets
+from interlock.probes.registry import Probes, ProbeSettings
 
 _log = structlog.get_logger(__name__)
 
@@ -85,6 +87,7 @@ class Service:
         *,
         clock: Clock | None = None,
         jobs: Mapping[str, JobRunner] | None = None,
+        probes: Prober | None = None,
         new_id: Callable[[], str] = lambda: uuid.uuid4().hex,
     ) -> None:
         self.settings = settings
@@ -105,12 +108,14 @@ class Service:
         self.secrets: Secrets = SecretStore(settings.environment, settings.secrets)
         self._targets = make_targets(_target_settings(self, settings), self.secrets)
         self._commands = self._targets.commands
+        self._probes = Probes(_probe_settings(settings), self.secrets)
         self.engine = Engine(
             self.database,
             self.clock,
             {**self._targets.runners, **(jobs or {})},
             new_id=new_id,
             settings=_with_environment(settings),
+            probes=probes or self._probes,
         )
         self.runtime = Runtime(self.engine, workers=settings.workers, watchdog_every=settings.watchdog_every)
         self.feed = EventFeed(self.database)
@@ -191,6 +196,7 @@ class Service:
             self.alerts.stop()
             self._running = False
         self._targets.close()
+        self._probes.close()
         self.database.close()
         self._release()
 
@@ -247,6 +253,14 @@ def _target_settings(service: Service, settings: ServiceSettings) -> TargetSetti
         output_limit=settings.output.limit,
         ended=service.job_ended,
         callback_url=service.callbacks.url,
+    )
+
+
+def _probe_settings(settings: ServiceSettings) -> ProbeSettings:
+    return ProbeSettings(
+        environment=settings.environment,
+        allow_private=settings.allow_private_addresses,
+        working_folder=settings.working_folder,
     )
 
 

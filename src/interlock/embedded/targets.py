@@ -14,6 +14,7 @@ from interlock.model.config import JobType
 from interlock.ports.job_targets import TargetSettings
 from interlock.ports.jobs import JobRunner
 from interlock.ports.secrets import Secrets
+from interlock.probes.registry import missing_probes
 
 if TYPE_CHECKING:
     from interlock.jobs.command import CommandRunner
@@ -48,4 +49,4 @@ def abilities() -> Abilities:
     types = startable_types()
     missing = {name: problem for name in types if (problem := why_unavailable(name))}
     missing |= missing_secrets()
-    return Abilities(job_types=frozenset(types), missing=missing)
+    return Abilities(job_types=frozenset(types), missing=missing, missing_probes=missing_probes())

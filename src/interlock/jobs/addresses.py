@@ -75,7 +75,7 @@ class AddressPolicy:
             kind = self._refused_as(ipaddress.ip_address(text))
             if kind:
                 raise AddressRefusedError(
-                    f"{host} has the {kind} address {text}, which jobs may not call:"
+                    f"{host} has the {kind} address {text}, which jobs and probes may not call:"
                     f" to allow it, name {host!r} or a network with {text} in the setting allow_private"
                 )
 

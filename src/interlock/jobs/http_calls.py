@@ -82,8 +82,7 @@ def target_of(request: JobRequest, config: HttpConfig, callback: str = "") -> Ta
         raise refused(request, "timeout: must be longer than nothing")
     url = _url(request, "url", with_callback(config.url, callback))
     auth = config.auth or (BasicAuth(username=url.username, password=url.password) if url.userinfo else None)
-    secrets = {text for text in _secrets(config, url, auth) if len(text) >= _SHORTEST_SECRET}
-    return Target(method, url.copy_with(userinfo=b""), auth, Masks({*secrets, callback}))
+    return Target(method, url.copy_with(userinfo=b""), auth, Masks({*secrets_of(config.headers, url, auth), callback}))
 
 
 def poll_target_of(request: JobRequest, config: HttpConfig, poll_url: str, job_id: str) -> Target:
@@ -115,11 +114,19 @@ def _url(request: JobRequest, name: str, text: str) -> httpx.URL:
     return url
 
 
-def _secrets(config: HttpConfig, url: httpx.URL, auth: BearerAuth | BasicAuth | None) -> Iterator[str]:
+def secrets_of(
+    headers: Mapping[str, str | int | float], url: httpx.URL, auth: BearerAuth | BasicAuth | None
+) -> set[str]:
     """What a target might echo and a message must not repeat."""
+    return {text for text in _secrets(headers, url, auth) if len(text) >= _SHORTEST_SECRET}
+
+
+def _secrets(
+    headers: Mapping[str, str | int | float], url: httpx.URL, auth: BearerAuth | BasicAuth | None
+) -> Iterator[str]:
     yield from auth.secrets if auth is not None else []
     yield url.password
-    for name, value in config.headers.items():
+    for name, value in headers.items():
         if name.lower() not in _PLAIN_HEADERS:
             yield str(value)
             yield str(value).rpartition(" ")[2]  # of `Bearer abc`, the token alone

@@ -17,7 +17,7 @@ class HttpProbeConfig(JobConfig, frozen=True, kw_only=True):
 
     url: Annotated[Text, Meta(description="Where to: http:// or https://")]
     method: Annotated[str, Meta(description="POST, PUT, PATCH, GET or DELETE")] = "POST"
-    headers: Annotated[dict[str, str | int | float], Meta(description="More headers")] = {}
+    headers: Annotated[dict[str, str | int | float], Meta(description="More headers")] = {}  # noqa: RUF012 - a Struct copies it
     body: Annotated[
         dict[str, Any] | list[Any] | str | None,
         Meta(description="JSON, or text as it is; default: pipeline, key, date"),
@@ -35,7 +35,7 @@ class CommandProbeConfig(JobConfig, frozen=True, kw_only=True):
     env: Annotated[
         dict[str, Value],
         Meta(description="More environment variables; PATH, HOME, LANG and TZ are the controller's own"),
-    ] = {}
+    ] = {}  # noqa: RUF012 - a Struct copies it
 
 
 class SqlProbeConfig(JobConfig, frozen=True, kw_only=True):
