@@ -12,6 +12,7 @@ from interlock.model.durations import Duration, format_duration
 from interlock.model.errors import ProbeError
 from interlock.model.job_configs import HTTP_METHODS, BasicAuth
 from interlock.model.probe_configs import HttpProbeConfig
+from interlock.model.sensor import MAX_SENSOR_BYTES
 from interlock.ports.probes import ProbeRequest
 from interlock.probes.configs import default_payload, observation_of, read_config
 
@@ -84,6 +85,8 @@ def _target_of(config: HttpProbeConfig) -> Target:
 def _observation(answer: HttpAnswer, target: Target) -> dict[str, Any]:
     if not 200 <= answer.code < 300:
         raise ProbeError(f"{target} answered {answer.words(target)}")
+    if len(answer.text) >= MAX_SENSOR_BYTES:  # no more of it was read
+        raise ProbeError(f"the answer of {target} is larger than the {MAX_SENSOR_BYTES} bytes that a sensor may have")
     try:
         return observation_of(answer.text.encode(), f"the answer of {target}")
     except ProbeError as error:

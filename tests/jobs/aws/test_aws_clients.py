@@ -155,7 +155,9 @@ def test_another_address_must_be_allowed() -> None:
     with service() as there:
         asked = request(jobName="etl", endpointUrl=there.url)
         guarded = GlueRunner(AwsClients(), ManualClock())
-        with pytest.raises(JobStartError, match=r"loopback address 127\.0\.0\.1, which jobs and probes may not call") as caught:
+        with pytest.raises(
+            JobStartError, match=r"loopback address 127\.0\.0\.1, which jobs and probes may not call"
+        ) as caught:
             guarded.start(asked)
         assert caught.value.permanent
         with pytest.raises(InterlockError, match="may not call"):
