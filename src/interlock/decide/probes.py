@@ -47,7 +47,8 @@ def current_period(probe: Probe, schedule: Schedule, now: datetime) -> Period:
     hourly = schedule.granularity == "hour" or (
         schedule.granularity is None and bool({"HOUR", "PERIOD"} & set(template_names(probe.config)))
     )
-    return period_of(now.astimezone(zone(schedule.timezone)), Granularity.HOUR if hourly else Granularity.DAY)
+    local = now.astimezone(zone(schedule.timezone)).replace(tzinfo=None)
+    return period_of(local, Granularity.HOUR if hourly else Granularity.DAY)
 
 
 def fill_probe(
