@@ -81,6 +81,8 @@ TABLE: list[tuple[str, str, Any, set[str]]] = [
     ("POST", f"{V1}/pipelines/gold/jobs", {"date": "2026-03-03", "result": "fail"}, {"job:write", "of-gold"}),
     ("POST", f"{V1}/pipelines/bronze/jobs", {"date": "2026-03-03", "result": "fail"}, {"job:write", "of-ingest"}),
     ("POST", f"{V1}/pipelines/gold/runs/stream/2026-03-03:claim", {"claimId": "x"}, {"job:write", "of-gold"}),
+    ("POST", f"{V1}/pipelines/gold/runs/stream/2026-03-03:cancel", {"reason": "x"}, {"operate"}),
+    ("GET", f"{V1}/pipelines/gold/jobs/gold-2026-03-03-1-x/output", None, {"operate"}),
     ("POST", f"{V1}/pipelines/gold/reruns", {"date": "never"}, {"operate"}),
     ("POST", f"{V1}/watchdog/run", None, {"operate"}),
     ("GET", f"{V1}/alerts", None, {"operate"}),

@@ -34,6 +34,7 @@ ROUTES = [
     ("GET", f"{V1}/pipelines/{{pipeline}}/runs/{{schedule}}/{{date}}"),
     ("POST", f"{V1}/pipelines/{{pipeline}}/reruns"),
     ("POST", f"{V1}/pipelines/{{pipeline}}/jobs"),
+    ("GET", f"{V1}/pipelines/{{pipeline}}/jobs/{{run_id}}/output"),
     ("POST", f"{V1}/callbacks/{{token}}"),
     ("GET", f"{V1}/events"),
     STREAM,

@@ -183,7 +183,7 @@ ENDED = OPENED + timedelta(minutes=20)
             run(RunStatus.FAILED_FINAL, final_reason=FinalReason.RETRIES_USED_UP, attempt=3, job_id="j-3"),
             "failed",
             "failed after 3 attempts",
-            "Read the job's own log (j-3), put it right, then `interlock rerun",
+            "Read what the job wrote (j-3) with `interlock logs",
         ),
         (
             run(RunStatus.FAILED_FINAL, final_reason=FinalReason.POLL_EXHAUSTED, job_id="j-1", ended_at=ENDED),

@@ -22,6 +22,7 @@ from interlock.model.config import PipelineConfig
 
 LOCAL: Final = "local"
 SCOPE: Final = "scope"
+ACTIONS: Final = "actions"
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="interlock"'}
 
 
@@ -78,6 +79,8 @@ def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHand
     needed = handler.opt.get(SCOPE)
     if needed is None:
         return
+    action = connection.scope["path"].rpartition(":")[2]
+    needed = handler.opt.get(ACTIONS, {}).get(action, needed)
     service: Service = connection.app.state.service
     shown = credentials_of(connection.scope, headers_of(connection.scope))
     principal = authenticate(service, shown)
@@ -107,6 +110,6 @@ ServiceArg = NamedDependency[Service]
 CallerArg = NamedDependency[Principal]
 
 
-def needs(scope: Scope) -> dict[str, Any]:
-    """The `opt` of a route that needs a scope."""
-    return {SCOPE: scope}
+def needs(scope: Scope, **actions: Scope) -> dict[str, Any]:
+    """The `opt` of a route that needs a scope; what it does by the end of its path (`:cancel`) may need another."""
+    return {SCOPE: scope, ACTIONS: actions}

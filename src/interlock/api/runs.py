@@ -10,16 +10,17 @@ from litestar import get, post
 from litestar.openapi.spec import Example
 from litestar.params import Body, PathParameter
 
-from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.auth import CallerArg, Principal, ServiceArg, needs
 from interlock.api.parameters import CursorArg, LimitArg, PipelineArg, ScheduleArg
 from interlock.api.problems import RequestError, documented, not_found
-from interlock.control import claiming, records, rerun_preview, reruns, run_views, views, writing
+from interlock.control import cancelling, claiming, records, rerun_preview, reruns, run_views, views, writing
 from interlock.control.claiming import Claim
 from interlock.control.rerun_preview import RerunPreview
 from interlock.control.run_views import RunDetail, RunPage
 from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
 from interlock.model import keys
+from interlock.model.errors import InvalidValueError
 from interlock.model.keys import RunKey
 from interlock.model.periods import parse_period
 from interlock.model.run import FailureCategory, JobEvent, JobRecord, RerunRequest
@@ -32,6 +33,7 @@ _RERUN: Final = Example(
 )
 _CLAIM: Final = Example(summary="a claim of a nightly job", value={"claimId": "host-7-2026-03-03T06:00:01"})
 _PREVIEW: Final = Example(summary="a day", value={"date": "2026-03-03"})
+_CANCEL: Final = Example(summary="a cancellation", value={"reason": "wrong input"})
 _OUTCOME: Final = Example(summary="the job of a run succeeded", value={"date": "2026-03-03", "result": "success"})
 
 Text = Annotated[str, msgspec.Meta(max_length=2000)]
@@ -74,10 +76,23 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     error: Annotated[str, msgspec.Meta(max_length=20_000)] = ""
 
 
-class ClaimAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """A claim. `claim_id` is of the claimant's making: a claim whose answer got lost is repeated with the same."""
+class RunAction(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What is done to a run. A claim has `claim_id`, a cancellation may have a `reason`.
 
-    claim_id: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+    `claim_id` is of the claimant's making: a claim whose answer got lost is repeated with the same.
+    """
+
+    claim_id: Annotated[str, msgspec.Meta(max_length=128)] = ""
+    reason: Text = ""
+
+
+class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a cancellation: `cancelled`, or `stopping` while the target has not ended the job yet."""
+
+    pipeline: str
+    schedule: str
+    date: str
+    outcome: Literal["cancelled", "stopping"]
 
 
 @get(
@@ -242,42 +257,61 @@ def report_job(
 
 @post(
     "/pipelines/{pipeline:str}/runs/{schedule:str}/{slot:str}",
-    opt=needs(Scope.JOB_WRITE),
+    opt=needs(Scope.JOB_WRITE, cancel=Scope.OPERATE),
     sync_to_thread=True,
     status_code=200,
     responses=documented(404, 408, 409, 413, 422),
-    operation_id="claimRun",
-    summary="Claim the job of a run",
+    operation_id="actOnRun",
+    summary="Claim or cancel a run",
     tags=["runs"],
 )
-def claim_run(
+def act_on_run(
     pipeline: PipelineArg,
     schedule: Annotated[str, PathParameter(max_length=256)],
     slot: Annotated[
         str,
-        PathParameter(max_length=64, description="The run's date and what is done: `2026-03-03:claim`."),
+        PathParameter(max_length=64, description="The date and what is done: `2026-03-03:claim`, `2026-03-03:cancel`."),
     ],
-    data: Annotated[ClaimAsked, Body(examples=[_CLAIM])],
+    data: Annotated[RunAction, Body(examples=[_CLAIM, _CANCEL])],
     service: ServiceArg,
     caller: CallerArg,
-) -> Claim:
-    """Take the job of a run of type `external`: it is opened and started as yours, if its rules pass.
+) -> Claim | Cancelled:
+    """`{date}:claim` (`job:write`) takes the job of a run of type `external`: it is opened and started as yours, if its
+    rules pass.
 
     `409` when it is not yours: `not-ready` may change, `not-claimable` will not. The same `claimId` again gets the
     same answer. `POST pipelines/{id}/jobs` reports how the job ended.
+
+    `{date}:cancel` (`operate`) ends a waiting attempt at once (`cancelled`), or has a running job stopped at its target
+    (`stopping`; `GET` of the run says when that is done, and why it cannot be, if so).
     """
     date, _, action = slot.rpartition(":")
-    if action != "claim":
-        raise not_found(f"a run can be claimed (`{slot.partition(':')[0]}:claim`), and nothing else is done to it here")
-    config = views.known(service.engine.store, pipeline).config
-    caller.check_for(Scope.JOB_WRITE, pipeline, config)
-    key = RunKey(pipeline, schedule, str(parse_period(date)))
-    found = claiming.claim(service.control, key, claim_id=data.claim_id, by=caller.name)
+    if action == "claim":
+        return _claim(service, caller, RunKey(pipeline, schedule, str(parse_period(date))), data)
+    if action == "cancel":
+        return _cancel(service, caller, RunKey(pipeline, schedule, str(parse_period(date))), data)
+    named = slot.partition(":")[0]
+    raise not_found(f"a run can be claimed (`{named}:claim`) or cancelled (`{named}:cancel`), and nothing else")
+
+
+def _claim(service: Service, caller: Principal, key: RunKey, asked: RunAction) -> Claim:
+    config = views.known(service.engine.store, key.pipeline).config
+    caller.check_for(Scope.JOB_WRITE, key.pipeline, config)
+    if not asked.claim_id:
+        raise InvalidValueError("a claim needs `claimId`, of your own making: with the same it can be repeated")
+    found = claiming.claim(service.control, key, claim_id=asked.claim_id, by=caller.name)
     if not found.claimed:
         slug = "not-ready" if found.later else "not-claimable"
-        raise RequestError(HTTPStatus.CONFLICT, slug, f"{pipeline} for {key.date} is not claimed: {found.reason}")
+        raise RequestError(HTTPStatus.CONFLICT, slug, f"{key.pipeline} for {key.date} is not claimed: {found.reason}")
     _log.info("run claimed", run=str(key), attempt=found.attempt, by=caller.name)
     return found
 
 
-ROUTES: Final = (list_runs, read_run, request_rerun, preview_rerun, report_job, claim_run)
+def _cancel(service: Service, caller: Principal, key: RunKey, asked: RunAction) -> Cancelled:
+    caller.check_for(Scope.OPERATE, key.pipeline, views.followed(service.engine.store, key.pipeline))
+    outcome = cancelling.cancel(service.control, key, reason=asked.reason, by=caller.name)
+    _log.info("run cancelled", run=str(key), outcome=outcome, by=caller.name)
+    return Cancelled(pipeline=key.pipeline, schedule=key.schedule, date=key.date, outcome=outcome)
+
+
+ROUTES: Final = (list_runs, read_run, request_rerun, preview_rerun, report_job, act_on_run)

@@ -14,11 +14,13 @@ from interlock.cli.store_access import Target, find_target, through_server
 
 if TYPE_CHECKING:
     from interlock.client.answers import (
+        Cancelled,
         Claim,
         Controller,
         DeadLetter,
         Delivery,
         Event,
+        JobOutput,
         JobRecord,
         Pipeline,
         PipelineDetail,
@@ -82,6 +84,16 @@ class Backend(Protocol):
         self, pipeline: str, date: str | None = None, *, schedule: str | None = None, claim_id: str | None = None
     ) -> "Claim":
         """Take the job of an external run; NotClaimedError when it is not the caller's."""
+        ...
+
+    def cancel(self, pipeline: str, date: str, *, schedule: str | None = None, reason: str = "") -> "Cancelled":
+        """End a waiting attempt, or have a running job stopped."""
+        ...
+
+    def job_output(
+        self, pipeline: str, date: str, *, schedule: str | None = None, attempt: int | None = None, offset: int = 0
+    ) -> "JobOutput":
+        """What a job wrote."""
         ...
 
     def report_job(

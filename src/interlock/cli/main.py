@@ -16,10 +16,12 @@ from interlock import __version__
 from interlock.cli import alerts, dlq, job, sensor
 from interlock.cli.apply import apply
 from interlock.cli.backup import backup, restore
+from interlock.cli.cancel import cancel
 from interlock.cli.demo import demo
 from interlock.cli.doctor import doctor
 from interlock.cli.events import events
 from interlock.cli.init import init
+from interlock.cli.logs import logs
 from interlock.cli.open import open_
 from interlock.cli.plan import plan
 from interlock.cli.ready import ready
@@ -51,6 +53,8 @@ _COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
     runs,
     events,
     rerun,
+    cancel,
+    logs,
     watchdog,
     backup,
     restore,

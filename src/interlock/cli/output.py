@@ -54,6 +54,11 @@ def one_line(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in " ".join(text.split()))
 
 
+def many_lines(text: str) -> str:
+    """Text from outside with its lines and tabs, and nothing else that does something to a terminal."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "" for char in text)
+
+
 def columns(rows: Sequence[Sequence[str]], styles: Sequence[str] = ()) -> list["Text"]:
     """The rows as aligned lines; the last column is as wide as it needs to be. `styles` are by row."""
     from rich.cells import cell_len

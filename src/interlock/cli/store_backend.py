@@ -18,10 +18,12 @@ import msgspec
 from interlock.client import answers
 from interlock.client.errors import not_claimed
 from interlock.control import (
+    cancelling,
     catalog,
     claiming,
     controller_view,
     event_views,
+    job_output,
     records,
     reruns,
     run_views,
@@ -39,13 +41,14 @@ from interlock.embedded.delivery_rows import DeliveryState
 from interlock.embedded.engine import Engine
 from interlock.embedded.store import SqliteStore
 from interlock.model import keys
-from interlock.model.config import Calendar
+from interlock.model.config import Calendar, JobType
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
 from interlock.model.periods import parse_period
 from interlock.model.run import FailureCategory, JobEvent, RerunRequest
 from interlock.model.times import parse_instant
+from interlock.ports.jobs import JobRunner
 
 T = TypeVar("T")
 
@@ -160,6 +163,34 @@ class StoreBackend:
             reason=because,
             undated_sensors=undated if decision != "rejected" else [],
         )
+
+    def cancel(self, pipeline: str, date: str, *, schedule: str | None = None, reason: str = "") -> answers.Cancelled:
+        """End a waiting attempt; a running job is stopped by the controller that runs on the store, if one does."""
+        chosen = views.choose_schedule(views.followed(self.store, pipeline), schedule)
+        key = RunKey(pipeline, chosen.schedule_id, str(parse_period(date)))
+        outcome = cancelling.cancel(self._control, key, reason=reason, by=_who())
+        return answers.Cancelled(pipeline=pipeline, schedule=key.schedule, date=key.date, outcome=outcome)
+
+    def job_output(
+        self, pipeline: str, date: str, *, schedule: str | None = None, attempt: int | None = None, offset: int = 0
+    ) -> answers.JobOutput:
+        """What a command wrote, from its file; the targets of other jobs are asked by a running controller."""
+        chosen = views.choose_schedule(views.followed(self.store, pipeline), schedule)
+        key = RunKey(pipeline, chosen.schedule_id, str(parse_period(date)))
+        return _answer(job_output.read(self._reading, key, attempt, offset=offset), answers.JobOutput)
+
+    @cached_property
+    def _reading(self) -> Control:
+        """A control whose only target is this machine's commands, to read what they wrote."""
+        from interlock.jobs.command import make_command_runner
+        from interlock.ports.job_targets import TargetSettings
+
+        path = self.database.path
+        folder = path.with_name(path.name + ".jobs") if path is not None else None
+        runners: dict[str, JobRunner] = {}
+        if folder is not None and folder.is_dir():
+            runners[JobType.COMMAND] = make_command_runner(TargetSettings(clock=self.clock, folder=folder))
+        return Engine(self.database, self.clock, runners, new_id=lambda: uuid4().hex[:12]).control
 
     def _decision(self, asked: RerunRequest) -> tuple[str, str]:
         """What a controller made of it within a moment; without one nobody will."""

@@ -88,6 +88,8 @@ class AsyncClient:
     run = _method(Core.run)
     rerun = _method(Core.rerun)
     claim = _method(Core.claim)
+    cancel = _method(Core.cancel)
+    job_output = _method(Core.job_output)
     report_job = _method(Core.report_job)
     stats = _method(Core.stats)
     controller = _method(Core.controller)

@@ -144,6 +144,15 @@ class Event(_Answer, frozen=True, kw_only=True):
     detail: dict[str, Any] = {}
 
 
+class Cancel(_Answer, frozen=True, kw_only=True):
+    """Somebody asked for the job of an attempt to be stopped. `problem`: why its target cannot do that."""
+
+    at: datetime
+    by: str = ""
+    reason: str = ""
+    problem: str = ""
+
+
 class RunDetail(Run, frozen=True, kw_only=True):
     """A run with everything that hangs on it. `rules_live`: as they are now, while it waits."""
 
@@ -164,6 +173,7 @@ class RunDetail(Run, frozen=True, kw_only=True):
     rules_live: bool = False
     job_log: list[JobRecord] = []
     reruns: list[RerunRecord] = []
+    cancel: Cancel | None = None
     events: list[Event] = []
     sla: Sla | None = None
 
@@ -385,6 +395,24 @@ class Rerun(_Answer, frozen=True, kw_only=True):
     decision: str
     reason: str = ""
     undated_sensors: list[str] = []
+
+
+class Cancelled(_Answer, frozen=True, kw_only=True):
+    """What came of a cancellation: `cancelled`, or `stopping` while the target has not ended the job yet."""
+
+    pipeline: str
+    schedule: str
+    date: str
+    outcome: str
+
+
+class JobOutput(_Answer, frozen=True, kw_only=True):
+    """A piece of what a job wrote; `next_offset` is where to read on. `link`: where a person reads the rest."""
+
+    text: str = ""
+    next_offset: int = 0
+    complete: bool = False
+    link: str = ""
 
 
 class WatchdogPass(_Answer, frozen=True, kw_only=True):

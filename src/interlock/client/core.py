@@ -12,6 +12,7 @@ from interlock.client.exchange import Exchange
 from interlock.client.requests import Observation
 from interlock.client.settings import Settings
 from interlock.client.steps import Flow
+from interlock.model.errors import InvalidValueError
 
 
 class Core:
@@ -121,6 +122,38 @@ class Core:
             date, schedule = meant.date, meant.schedule
         request = requests.post_claim(pipeline, schedule, date, claim_id or uuid4().hex)
         return (yield from self.exchange.call(request, answers.Claim))
+
+    def cancel(
+        self, pipeline: str, date: str, *, schedule: str | None = None, reason: str = ""
+    ) -> Flow[answers.Cancelled]:
+        """End a waiting attempt, or have a running job stopped at its target; `run` says when that is done."""
+        named = yield from self._schedule(pipeline, schedule)
+        request = requests.post_cancel(pipeline, named, date, reason)
+        return (yield from self.exchange.call(request, answers.Cancelled))
+
+    def job_output(
+        self,
+        pipeline: str,
+        date: str,
+        *,
+        schedule: str | None = None,
+        attempt: int | None = None,
+        offset: int = 0,
+    ) -> Flow[answers.JobOutput]:
+        """What the job of an attempt (default: the latest that started one) wrote, from an offset on."""
+        run = yield from self.run(pipeline, date, schedule=schedule)
+        started = [one for one in run.attempts if one.run_id and attempt in (None, one.attempt)]
+        if not started:
+            which = "no attempt" if attempt is None else f"attempt {attempt}"
+            raise InvalidValueError(f"{pipeline} {run.schedule} {run.date}: {which} has started a job, so no output")
+        request = requests.get_output(pipeline, started[-1].run_id, offset)
+        reply = yield from self.exchange.reply(request)
+        return answers.JobOutput(
+            text=reply.body.decode("utf-8", "replace"),
+            next_offset=int(reply.headers.get("x-next-offset", offset)),
+            complete=reply.headers.get("x-complete") == "true",
+            link=reply.headers.get("x-link", ""),
+        )
 
     def report_job(
         self,

@@ -32,6 +32,10 @@ class Exchange:
         reply = yield from self._sent(request, repeatable=repeatable)
         return self.decoded(request.path, reply.body, answer)
 
+    def reply(self, request: Send) -> Flow[Reply]:
+        """Send a request whose answer is no JSON."""
+        return (yield from self._sent(request, repeatable=True))
+
     def done(self, request: Send, *, repeatable: bool = True) -> Flow[None]:
         """Send a request whose answer says nothing but that it was carried out."""
         yield from self._sent(request, repeatable=repeatable)

@@ -140,6 +140,17 @@ def post_rerun(pipeline: str, date: str, schedule: str | None, reason: str, *, f
     return _with_body("POST", f"{_pipeline(pipeline)}/reruns", body)
 
 
+def post_cancel(pipeline: str, schedule: str, date: str, reason: str) -> Send:
+    """Cancel a run."""
+    return _with_body("POST", f"{_pipeline(pipeline)}/runs/{_part(schedule)}/{_part(date)}:cancel", {"reason": reason})
+
+
+def get_output(pipeline: str, run_id: str, offset: int) -> Send:
+    """What a job wrote."""
+    path = f"{_pipeline(pipeline)}/jobs/{_part(run_id)}/output"
+    return Send(method="GET", path=path, params={"offset": str(offset)})
+
+
 def post_job(pipeline: str, body: Mapping[str, Any]) -> Send:
     """Report how a job ended; what is None is left out."""
     given = {name: value for name, value in body.items() if value is not None}

@@ -5,7 +5,7 @@ committed with the run, and the lifecycle, woken by it, asks the target until th
 a crash. What the job then came to decides: a failure is the cancellation, a success is a success.
 """
 
-from typing import Final
+from typing import Literal
 
 import structlog
 
@@ -20,14 +20,13 @@ from interlock.ports.store import Write
 
 log = structlog.get_logger(__name__)
 
-CANCELLED: Final = "cancelled"
-STOPPING: Final = "stopping"
+Outcome = Literal["cancelled", "stopping"]
 
 
-def cancel(control: Control, key: RunKey, *, reason: str = "", by: str = "") -> str:
+def cancel(control: Control, key: RunKey, *, reason: str = "", by: str = "") -> Outcome:
     """End a waiting attempt (`cancelled`), or have a running job stopped (`stopping`); an error when none is active."""
 
-    def decide() -> tuple[tuple[str, str | None], list[Write]]:
+    def decide() -> tuple[tuple[Outcome, str | None], list[Write]]:
         run = records.get_run(control.store, key)
         if run is None:
             raise InvalidValueError(f"{key} has never run: there is nothing to cancel")
@@ -36,17 +35,16 @@ def cancel(control: Control, key: RunKey, *, reason: str = "", by: str = "") -> 
         wish = Cancel(at=control.now(), by=by, reason=reason)
         if _not_started(run):
             active = records.get_active(control.store, key)
-            return (CANCELLED, active.token if active is not None else None), completion.cancelled_writes(
-                control, run, wish
-            )
+            token = active.token if active is not None else None
+            return ("cancelled", token), completion.cancelled_writes(control, run, wish)
         if run.cancel is not None and not run.cancel.problem:
-            return (STOPPING, None), []
-        return (STOPPING, None), [records.put_run(transitions.amend(run, now=control.now(), cancel=wish), run)]
+            return ("stopping", None), []
+        return ("stopping", None), [records.put_run(transitions.amend(run, now=control.now(), cancel=wish), run)]
 
     outcome, token = records.settle_commit(control, decide)
     if token is not None:
         control.executions.answer(token)
-    elif outcome == STOPPING:
+    elif outcome == "stopping":
         waking.wake(control, key)
     return outcome
 

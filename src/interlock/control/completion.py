@@ -274,7 +274,14 @@ def _failure_event(run: Run, outcome: JobRecord, now: datetime, follows: str) ->
         jobId=run.job_id,
         category=outcome.category,
         error=outcome.error,
+        actionHint=_read_output(run),
     )
+
+
+def _read_output(run: Run) -> str:
+    """The command that shows what the job of an attempt wrote."""
+    named = "" if run.schedule in ("cron", "stream") else f" --schedule {run.schedule}"
+    return f"interlock logs {run.pipeline} --date {run.date}{named} --attempt {run.attempt}"
 
 
 def used_up_writes(
@@ -304,6 +311,7 @@ def used_up_writes(
         budget=verdict.budget,
         used=verdict.used,
         error=outcome.error,
+        actionHint=_read_output(run),
     )
     return [
         records.put_run(ended, run),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from interlock.control import catalog, promises, readiness, records, run_views, views
+from interlock.control import catalog, pools, promises, readiness, records, run_views, views
 from interlock.control.catalog import Stored
 from interlock.control.run_views import Attempt, RunDetail
 from interlock.decide import calendars, cron, expected, plan, sensors, sla, why
@@ -176,6 +176,7 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
         undated=tuple(readiness.undated_inputs(store, config, key, run, now)),
         withheld=expected.calendar_reason(schedule, named, key.period) if run is None else None,
         awaited_upstreams=_awaited(store, config, schedule, key) if run is None else (),
+        place=pools.place(store, run, config.job, now) if run is not None else None,
         sla=state,
         tick_at=tick_at,
         expected=is_expected(schedule, config.sla, key.period, promises.latest_of(store, key.pipeline, key.schedule)),

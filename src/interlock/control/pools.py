@@ -18,7 +18,7 @@ import msgspec
 
 from interlock.control import records, waking
 from interlock.control.context import Control
-from interlock.decide.pools import Waiter, in_turn
+from interlock.decide.pools import Place, Waiter, in_turn
 from interlock.model import keys
 from interlock.model.config import Job, JobType
 from interlock.model.keys import RunKey, Table
@@ -35,14 +35,6 @@ _AGED: Final = "AGED#"
 _SHOWN: Final = 1000
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where an attempt stands in the line for its pool, counted from 1."""
-
-    pool: str
-    position: int
-    waiting: int
-
-
 class Entry(msgspec.Struct, frozen=True):
     """What came of asking for a slot: `slot` when there is one, and what belongs into the commit either way."""
 
@@ -52,10 +44,14 @@ class Entry(msgspec.Struct, frozen=True):
 
 def pool_of(control: Control, job: Job | None) -> str | None:
     """The pool a job is started in, None when nothing bounds it."""
-    name = job.pool if job is not None else None
-    if name is None and job is not None and job.type == JobType.COMMAND:
-        name = COMMANDS
+    name = _name_of(job)
     return name if name in control.settings.pools else None
+
+
+def _name_of(job: Job | None) -> str | None:
+    if job is None:
+        return None
+    return job.pool or (COMMANDS if job.type == JobType.COMMAND else None)
 
 
 def enter(control: Control, pool: str, run: Run, breach_at: datetime | None, now: datetime) -> Entry:
@@ -132,12 +128,12 @@ def _repair_slot(control: Control, record: Record) -> None:
     control.store.commit([Delete(record.key, _held_by(key)), same])
 
 
-def place(control: Control, run: Run, job: Job | None) -> Place | None:
+def place(store: Store, run: Run, job: Job | None, now: datetime) -> Place | None:
     """Where an attempt stands in the line, None when it waits for no pool."""
-    pool = pool_of(control, job)
+    pool = _name_of(job)
     if pool is None or run.status is not RunStatus.PENDING or run.passed_at is not None:
         return None
-    line = in_turn(_waiters(control.store.query(Table.CONTROL, POOL + pool, _WAIT, limit=_SHOWN)), control.now())
+    line = in_turn(_waiters(store.query(Table.CONTROL, POOL + pool, _WAIT, limit=_SHOWN)), now)
     for position, waiter in enumerate(line, start=1):
         if waiter.key == run.key:
             return Place(pool, position, len(line))

@@ -15,6 +15,7 @@ from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import (
+    Cancel,
     FinalReason,
     JobRecord,
     RerunRecord,
@@ -116,6 +117,7 @@ class RunDetail(RunSummary, frozen=True, kw_only=True):
     rules_live: bool
     job_log: list[JobRecord]
     reruns: list[RerunRecord]
+    cancel: Cancel | None = None
     events: list[EventView]
     budgets: dict[str, Budget]
     sla: SlaView | None = None
@@ -205,6 +207,7 @@ def run(store: Store, key: RunKey, now: datetime) -> RunDetail | None:
         rules_live=live,
         job_log=records.job_log(store, key),
         reruns=reruns,
+        cancel=found.cancel,
         events=events,
         budgets=_budgets(store, found, reruns),
         sla=sla_of(store, key),
@@ -284,6 +287,7 @@ _ENDS: Final = {
     EventType.TRIGGER_UNCERTAIN: "start uncertain",
     EventType.INFRA_FAILURE: "infrastructure failure",
     EventType.SFN_TIMEOUT: "lease expired",
+    EventType.JOB_CANCELLED: "cancelled",
 }
 
 

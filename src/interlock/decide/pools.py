@@ -29,6 +29,20 @@ class Waiter(msgspec.Struct, frozen=True):
         return self.breach_at or _NO_DEADLINE, self.since, self.key
 
 
+class Place(msgspec.Struct, frozen=True):
+    """Where an attempt stands in the line for its pool, counted from 1."""
+
+    pool: str
+    position: int
+    waiting: int
+
+    def __str__(self) -> str:
+        """`the pool warehouse, 3rd of 7`."""
+        tens, ones = divmod(self.position, 10)
+        ending = "th" if tens % 10 == 1 else {1: "st", 2: "nd", 3: "rd"}.get(ones, "th")
+        return f"the pool {self.pool}, {self.position}{ending} of {self.waiting}"
+
+
 def in_turn(waiters: Iterable[Waiter], now: datetime) -> list[Waiter]:
     """The waiters in the order in which they start."""
 

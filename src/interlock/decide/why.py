@@ -15,6 +15,7 @@ import msgspec
 from interlock.decide import why_words as words
 from interlock.decide.checks import RuleResult
 from interlock.decide.plan import opened_by
+from interlock.decide.pools import Place
 from interlock.decide.real_periods import NoSuchPeriod
 from interlock.decide.retries import trigger_retry_delay
 from interlock.decide.sla import next_instants
@@ -120,6 +121,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     unreal: NoSuchPeriod | None = None
     undated: tuple[str, ...] = ()
     awaited_upstreams: tuple[str, ...] = ()
+    place: Place | None = None
     sla: SlaState | None = None
     tick_at: datetime | None = None
     expected: bool = True
@@ -339,6 +341,10 @@ def _next_of_run(facts: Facts, run: Run) -> Iterator[_Coming]:
 
 def _next_evaluations(facts: Facts, run: Run) -> Iterator[_Coming]:
     evaluation = facts.schedule.evaluation
+    if facts.place is not None:
+        text = f"ready, it waits for {facts.place}; when it is its turn, the rules are evaluated again"
+        yield _Coming(Line(text))
+        return
     closes = run.opened_at + evaluation.window
     look = min(closes, facts.now + evaluation.interval)
     keys = ", ".join(dict.fromkeys(rule.key for rule in facts.config.validation.rules))
@@ -355,6 +361,11 @@ def _next_polls(facts: Facts, run: Run) -> Iterator[_Coming]:
     if job is None or run.triggered_at is None:
         return
     closes = run.triggered_at + job.poll_window
+    if run.cancel is not None:
+        who = f" by {run.cancel.by}" if run.cancel.by else ""
+        asked = f"asked to stop{who} {facts.when(run.cancel.at)}"
+        problem = run.cancel.problem
+        yield _Coming(Line(f"{asked}: {problem}", Mark.FAIL) if problem else Line(f"{asked}: its target is ending it"))
     look = min(closes, facts.now + job.poll_interval)
     every = format_duration(job.poll_interval)
     yield _Coming(Line(f"the job is asked for every {every}: by {facts.at(look)} again"))

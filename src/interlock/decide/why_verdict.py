@@ -73,6 +73,8 @@ def _without_run(facts: "Facts") -> str:
 
 def _of_run(facts: "Facts", run: Run) -> str:
     match run.status:
+        case RunStatus.PENDING if facts.place is not None:
+            return f"is waiting: it is ready and waits for {facts.place}"
         case RunStatus.PENDING if run.passed_at is None:
             return f"is waiting: {_rules_told(facts)}"
         case RunStatus.PENDING:
@@ -255,7 +257,9 @@ def _advice_for_ended(facts: "Facts", run: Run) -> str:
             report = f"`interlock job report {facts.key.pipeline} --date {facts.key.date}{_schedule(facts)} success`"
             return f"Look at the job ({_job(run)}). If it succeeded: {report}. If it failed: {rerun}; {_REFUSED}."
         case FinalReason.RETRIES_USED_UP:
-            return f"Read the job's own log ({_job(run)}), put it right, then {rerun}."
+            attempt = f"--date {facts.key.date}{_schedule(facts)} --attempt {run.attempt}"
+            read = f"`interlock logs {facts.key.pipeline} {attempt}`"
+            return f"Read what the job wrote ({_job(run)}) with {read}, put it right, then {rerun}."
         case FinalReason.WITHDRAWN:
             return f"Nothing, if that is meant. Otherwise apply it with `dryRun: false`, then {rerun}."
         case FinalReason.CANCELLED:

@@ -110,10 +110,10 @@ CATALOGUE: Final[dict[EventType, Entry]] = {
     EventType.JOB_TRIGGERED: Entry(_I, "the job was started", (*_JOB, "jobType", "answer", "claimedBy")),
     EventType.JOB_STARTED: Entry(_I, "the job was first seen running", _JOB),
     EventType.JOB_COMPLETED: Entry(_I, "the job finished successfully", (*_JOB, "durationSeconds")),
-    EventType.JOB_FAILED: Entry(_E, "the job failed", (*_JOB, "category", "error")),
-    EventType.JOB_TIMEOUT: Entry(_E, "the job reported a time-out", (*_JOB, "category", "error")),
+    EventType.JOB_FAILED: Entry(_E, "the job failed", (*_JOB, "category", "error", "actionHint")),
+    EventType.JOB_TIMEOUT: Entry(_E, "the job reported a time-out", (*_JOB, "category", "error", "actionHint")),
     EventType.JOB_POLL_EXHAUSTED: Entry(_E, "the poll window closed and the job had not ended", _JOB),
-    EventType.RETRY_EXHAUSTED: Entry(_E, "no retry is left", ("attempt", "budget", "used", "error")),
+    EventType.RETRY_EXHAUSTED: Entry(_E, "no retry is left", ("attempt", "budget", "used", "error", "actionHint")),
     EventType.TRIGGER_UNCERTAIN: Entry(
         Severity.CRITICAL,
         "nobody can tell whether the job was started; it is not started again",
