@@ -254,6 +254,8 @@ def test_a_removed_pipeline_is_shown_while_it_runs(tmp_path: Path) -> None:
         ]
         assert (row["pipeline"], row["run"]) == ("slow", "running")
         assert "removed: opens nothing new" in interlock(tmp_path, "status").stdout
+        write_pipeline(tmp_path, "slow", command("slow", "sleep", "60"))
+        until(lambda: server.client.get(f"{V1}/controller").json()["removed"] == [] or None, "its return")
 
 
 def test_a_failure_says_which_budget_paid_and_which_did_not(tmp_path: Path) -> None:

@@ -62,9 +62,16 @@ def config_state(store: Store, degraded: Iterable[str] = ()) -> ConfigState:
             for one in config_files.folders(store)
         ],
         invalid_files=[_invalid(one) for one in config_files.invalid_files(store)],
-        removed=[found for name in catalog.retired(store) if (found := _removed(store, name)).runs],
+        removed=[found for name in _gone(store) if (found := _removed(store, name)).runs],
         degraded=list(degraded),
     )
+
+
+def _gone(store: Store) -> list[str]:
+    """Those that had runs under way when they were removed; one that was applied again since is back."""
+    retired = catalog.retired(store)
+    present = set(store.pipelines()) if retired else set()
+    return [name for name in retired if name not in present]
 
 
 def _invalid(found: InvalidFile) -> InvalidFileView:
