@@ -31,6 +31,7 @@ class Slow(msgspec.Struct, frozen=True):
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """A definition and what the world does to it. Results are taken in turn, per `mode`; the last one repeats.
 
+    `refusals` are the errors that DynamoDB answers the machine's own calls with, before it does as it is told.
     `error_on_moto` is moto's name of the error where it departs from the language.
     """
 
@@ -39,6 +40,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     input: Mapping[str, Json] = {}
     results: Mapping[str, list[Json]] = {}
     answers: list[float | None] = []
+    refusals: list[str] = []
     ends: str = "SUCCEEDED"
     error_on_moto: str | None = None
 

@@ -32,11 +32,17 @@ RUNNING: Final = {"event": "running", "wakeSeq": "3", "waitSeconds": 60}
 PASSED: Final[list[Json]] = [{"status": "passed"}]
 STARTED: Final[list[Json]] = [{"status": "started"}]
 SUCCESS: Final[list[Json]] = [{"event": "success"}]
+THROTTLED: Final = "ProvisionedThroughputExceededException"
+LOST_CALL: Final = "Lambda.ClientExecutionTimeoutException"
 COMPLETED: Final[list[Json]] = [{"outcome": "completed", "cancelSla": True}]
 
 
 def run(
-    name: str, ends: str = "SUCCEEDED", answers: list[float | None] | None = None, **results: list[Json]
+    name: str,
+    ends: str = "SUCCEEDED",
+    answers: list[float | None] | None = None,
+    refusals: list[str] | None = None,
+    **results: list[Json],
 ) -> Scenario:
     """A way through the lifecycle: it passes, starts, succeeds and completes, but for what is said here."""
     usual = {"evaluate": PASSED, "trigger": STARTED, "check-job": SUCCESS, "complete-trigger": COMPLETED}
@@ -56,6 +62,7 @@ def run(
         },
         results={**usual, **given},
         answers=answers or [],
+        refusals=refusals or [],
         ends=ends,
     )
 
@@ -93,6 +100,26 @@ LIFECYCLE: Final = [
     run("superseded while the job runs", check_job=[RUNNING, {"event": "superseded"}]),
     run("the store is away for a moment", evaluate=[Raise("StoreError")] * 2 + PASSED),
     run("the store stays away", ends="FAILED", evaluate=[Raise("StoreError")]),
+    run(
+        "the control table is throttled for six minutes",
+        evaluate=[WAITING, *PASSED],
+        check_job=[RUNNING, *SUCCESS],
+        refusals=[THROTTLED] * 10,
+    ),
+    run(
+        "the control table is throttled while the job runs",
+        check_job=[RUNNING, *SUCCESS],
+        refusals=["RequestLimitExceeded", "TransactionConflictException", THROTTLED] * 3,
+    ),
+    run("the control table stays throttled", ends="FAILED", evaluate=[WAITING], refusals=[THROTTLED] * 11),
+    run("DynamoDB fails for a moment", evaluate=[WAITING, *PASSED], refusals=["InternalServerError"] * 3),
+    run("DynamoDB keeps failing", ends="FAILED", evaluate=[WAITING], refusals=["InternalServerError"] * 4),
+    run("functions are throttled for six minutes", evaluate=[Raise("Lambda.TooManyRequestsException")] * 10 + PASSED),
+    run("functions find the tables throttled", complete_trigger=[Raise("ThrottledError")] * 10 + COMPLETED),
+    run(
+        "calls of the trigger are lost",
+        trigger=[Raise("Sandbox.Timedout"), Raise("Lambda.Unknown"), Raise(LOST_CALL), *STARTED],
+    ),
     run("an error nobody foresaw", ends="FAILED", check_job=[Raise("KeyError")]),
     run("even the record of the failure fails", ends="FAILED", check_job=[Raise("E")], infra_failure=[Raise("E")]),
     run("it never becomes ready", ends="TIMED_OUT", evaluate=[WAITING]),

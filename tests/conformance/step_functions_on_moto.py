@@ -22,6 +22,9 @@ from moto.stepfunctions.parser.asl.component.state.choice.comparison.comparison_
 from moto.stepfunctions.parser.asl.component.state.choice.comparison.variable import NoSuchVariable
 from moto.stepfunctions.parser.asl.component.state.exec import execute_state
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
+from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service_aws_sdk import (
+    StateTaskServiceAwsSdk,
+)
 from moto.stepfunctions.parser.asl.component.state.wait.wait_function.timestamp import Timestamp
 from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
 from moto.stepfunctions.parser.asl.eval.callback.callback import CallbackEndpoint, CallbackOutcomeSuccess
@@ -39,16 +42,20 @@ PATCHED: Final = (
     (lambda_eval_utils, "execute_lambda_function_integration"),
     (retrier_decl, "time"),
     (execute_state, "threading"),
+    (StateTaskServiceAwsSdk, "_eval_service_task"),
 )
 REGION: Final = "us-east-1"
 LAMBDA: Final = f"arn:aws:lambda:{REGION}:123456789012:function:"
 ROLE: Final = "arn:aws:iam::123456789012:role/states"
 TABLE: Final = "control"
+_ANSWERED: Final = {"HTTPStatusCode": 400, "RequestId": "scripted"}
 _CONFIG: Final[Any] = {"stepfunctions": {"execute_state_machine": True}}
 
 Handler = Callable[[dict[str, Any]], Any]
 Answer = Callable[[], float | None]
 """When the next token is answered, in seconds from its wait; None: never."""
+Refusal = Callable[[], str | None]
+"""What DynamoDB answers the next call of the machine with, by the error's name; None: it does as it is told."""
 
 
 class MotoClock(ManualClock):
@@ -82,7 +89,9 @@ def client(service: str) -> Any:
 
 
 @contextmanager
-def step_functions(handlers: dict[str, Handler], answer: Answer, clock: MotoClock) -> Iterator[Any]:
+def step_functions(
+    handlers: dict[str, Handler], answer: Answer, clock: MotoClock, refusal: Refusal = lambda: None
+) -> Iterator[Any]:
     """A Step Functions client whose `start_execution` returns when the execution is over."""
     replacements: dict[tuple[Any, str], Any] = {
         (Program, "eval"): _bounded(clock),
@@ -94,6 +103,7 @@ def step_functions(handlers: dict[str, Handler], answer: Answer, clock: MotoCloc
         (lambda_eval_utils, "execute_lambda_function_integration"): _invoked(handlers),
         (retrier_decl, "time"): mock.Mock(sleep=clock.sleep),
         (execute_state, "threading"): mock.Mock(Event=_timed_event(clock), Thread=threading.Thread),
+        (StateTaskServiceAwsSdk, "_eval_service_task"): _refused(refusal),
     }
     assert replacements.keys() == set(PATCHED)
     with ExitStack() as stack:
@@ -163,6 +173,19 @@ def _invoked(handlers: dict[str, Handler]) -> Callable[..., None]:
         env.stack.append({"Payload": payload})
 
     return invoke
+
+
+def _refused(refusal: Refusal) -> Callable[..., None]:
+    evaluate = StateTaskServiceAwsSdk._eval_service_task
+
+    def call(task: Any, **arguments: Any) -> None:
+        name = refusal()
+        if name is not None:
+            answer = {"Error": {"Code": name, "Message": "as scripted"}, "ResponseMetadata": _ANSWERED}
+            raise client("dynamodb").exceptions.from_code(name)(answer, "UpdateItem")
+        evaluate(task, **arguments)
+
+    return call
 
 
 def _timed_event(clock: MotoClock) -> type[threading.Event]:

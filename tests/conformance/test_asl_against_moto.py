@@ -5,6 +5,8 @@ how the execution ended and with what. Left out: the text of a cause, which Lamb
 """
 
 import json
+import sqlite3
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -17,7 +19,8 @@ from interlock.embedded.asl_execution import ExecutionState, WaitKind
 from interlock.embedded.database import Database
 from interlock.embedded.executions import SqliteExecutions
 from interlock.embedded.store import SqliteStore
-from interlock.ports.store import Put
+from interlock.model.errors import CommitRefusedError
+from interlock.ports.store import Conflict, Put, Update, Write
 from tests.conformance import step_functions_on_moto as moto
 from tests.conformance.asl_scenarios import ACTIVE, LITTLE, WORK, Json, Raise, Scenario, Slow
 from tests.conformance.lifecycle_scenarios import LIFECYCLE, ORCHESTRATOR, SLA_MONITOR, lifecycle
@@ -44,6 +47,7 @@ class World:
     def __init__(self, scenario: Scenario, clock: ManualClock) -> None:
         self._results = {mode: list(results) for mode, results in scenario.results.items()}
         self._answers = list(scenario.answers)
+        self._refusals = list(scenario.refusals)
         self._clock = clock
         self.calls: list[tuple[float, str, Json]] = []
 
@@ -70,6 +74,9 @@ class World:
     def answer(self) -> float | None:
         return self._answers.pop(0) if self._answers else None
 
+    def refusal(self) -> str | None:
+        return self._refusals.pop(0) if self._refusals else None
+
     def elapsed(self) -> float:
         return (self._clock.now() - START).total_seconds()
 
@@ -77,7 +84,7 @@ class World:
 def play_on_moto(scenario: Scenario) -> History:
     clock = moto.MotoClock()
     world = World(scenario, clock)
-    with moto.step_functions(world.handlers(), world.answer, clock) as client:
+    with moto.step_functions(world.handlers(), world.answer, clock, world.refusal) as client:
         table = _create_table() if "dynamodb" in json.dumps(scenario.definition) else None
         machine = client.create_state_machine(
             name="machine", definition=json.dumps(scenario.definition), roleArn=moto.ROLE
@@ -112,13 +119,29 @@ def _create_table() -> Any:
     return client
 
 
+class RefusingStore(SqliteStore):
+    """Refuses what the machine writes by itself, as the scenario says, under the name that Step Functions gives it."""
+
+    def __init__(self, database: Database, clock: ManualClock, world: World) -> None:
+        super().__init__(database, clock)
+        self._world = world
+
+    def apply(self, connection: sqlite3.Connection, writes: Sequence[Write], now_ms: int) -> Conflict | None:
+        name = self._world.refusal() if any(isinstance(one, Update) for one in writes) else None
+        if name is not None:
+            error = CommitRefusedError("as scripted")
+            error.error_name = f"DynamoDb.{name.removesuffix('Exception')}Exception"  # type: ignore[attr-defined]
+            raise error
+        return super().apply(connection, writes, now_ms)
+
+
 def play_embedded(scenario: Scenario) -> History:
     clock = ManualClock()
     world = World(scenario, clock)
     entered: list[str] = []
     ended: list[ExecutionState] = []
     with Database.open(None, clock=clock, inline=True) as database:
-        store = SqliteStore(database, clock)
+        store = RefusingStore(database, clock, world)
         store.commit([Put(ACTIVE, {"wakeSeq": 3, "attempt": 1})])
         executions = SqliteExecutions(
             database,

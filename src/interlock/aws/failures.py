@@ -12,7 +12,7 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from interlock.model.errors import CommitRefusedError, InterlockError, StoreError, UnavailableError
+from interlock.model.errors import CommitRefusedError, InterlockError, StoreError, ThrottledError, UnavailableError
 
 T = TypeVar("T")
 
@@ -64,10 +64,22 @@ def may_pass(error: Exception) -> bool:
     return isinstance(error, BotoCoreError) and not isinstance(error, _SETUP)
 
 
+def throttled(error: Exception) -> bool:
+    """Was the call refused because it came too fast, or collided with another one?"""
+    if not isinstance(error, ClientError):
+        return False
+    return any(code in THROTTLED for code in (code_of(error), *(one.get("Code") for one in reasons(error))))
+
+
+def passing(error: Exception, doing: str) -> UnavailableError:
+    """The error to raise for a failed call that may succeed later; throttling passes later than the rest."""
+    return (ThrottledError if throttled(error) else UnavailableError)(f"{doing}: {error}")
+
+
 def translated(error: Exception, doing: str) -> InterlockError:
     """The error to raise for a failed call. `doing`: what was asked, and of what."""
     if may_pass(error):
-        return UnavailableError(f"{doing}: {error}")
+        return passing(error, doing)
     if isinstance(error, ClientError):
         if code_of(error) in _DENIED:
             return AccessError(f"{doing}: not allowed: {error}")

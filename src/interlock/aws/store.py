@@ -23,7 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from interlock.aws import attributes, failures
 from interlock.aws.attributes import INDEX_PK, INDEX_SK, OWN, PK, SK, Attributes
 from interlock.aws.expressions import Expression, applied, condition_text, update_condition, update_text
-from interlock.model.errors import CommitRefusedError, UnavailableError
+from interlock.model.errors import CommitRefusedError, ThrottledError, UnavailableError
 from interlock.model.keys import CONFIG, PIPELINE, Table
 from interlock.model.times import epoch_millis
 from interlock.ports.clock import Clock
@@ -116,7 +116,7 @@ class DynamoStore:
             if not wanted:
                 return
             self._pause(_back_off(turn))
-        raise UnavailableError(f"DynamoDB left keys of a batch unread {_TRIES} times: the tables are throttled")
+        raise ThrottledError(f"DynamoDB left keys of a batch unread {_TRIES} times: the tables are throttled")
 
     def query(
         self,
@@ -319,7 +319,7 @@ class DynamoStore:
                 if not _retriable(error):
                     raise failures.translated(error, doing) from error
                 if turn == _TRIES - 1:
-                    raise UnavailableError(f"{doing}: tried {_TRIES} times: {error}") from error
+                    raise failures.passing(error, f"{doing}: tried {_TRIES} times") from error
             self._pause(_back_off(turn))
         raise AssertionError("the loop returns or raises")
 
@@ -355,7 +355,7 @@ def _raise_condition(error: Exception) -> None:
 
 def _retriable(error: Exception) -> bool:
     if isinstance(error, ClientError) and failures.code_of(error) == "TransactionCanceledException":
-        return any(one.get("Code") in failures.THROTTLED for one in failures.reasons(error))
+        return failures.throttled(error)
     return failures.may_pass(error)
 
 

@@ -35,6 +35,10 @@ class UnavailableError(InterlockError):
     """A service did not answer; the same call may succeed later."""
 
 
+class ThrottledError(UnavailableError):
+    """A service refuses calls that come too fast. The lifecycle retries it by this name, for more than five minutes."""
+
+
 class InvalidConfigError(InvalidValueError):
     """A pipeline whose stored config is invalid: nobody can tell what it would do."""
 
