@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -165,21 +165,68 @@ def test_a_stream_from_before_the_changes_were_pruned_goes_on_by_time(tmp_path: 
         told = tell(service, "pruned", 1200)
         first = records.event(EventType.SLA_MET, RunKey("pruned", "", ""), since, "unwanted")
         service.engine.store.commit([records.put_event(first)])
-        head = service.database.head()
-        until(lambda: all(consumer.lag() == 0 for consumer in service.consumers) or None, "the consumers")
-        service.database.flush()
-
-        def pruned() -> bool:
-            service.engine.store.sweep()
-            return bool(service.database.read("SELECT count(*) FROM changes WHERE seq <= ?", (head,))[0][0] == 0)
-
-        until(lambda: pruned() or None, "the pruning")
+        prune_changes(service)
         with stream(api, f"1-{int(since.timestamp() * 1000)}", pipeline="pruned", type="JOB_TRIGGERED") as messages:
             assert messages.events(1200) == told
             more = tell(service, "pruned", 3)
             assert messages.events(3) == more
         with stream(api, since=since.isoformat(), type="JOB_TRIGGERED") as messages:
             assert messages.events(1203) == told + more
+
+
+def prune_changes(service: Service) -> None:
+    """What a client finds that was away for more than a minute."""
+    head = service.database.head()
+    until(lambda: all(consumer.lag() == 0 for consumer in service.consumers) or None, "the consumers")
+    service.database.flush()
+
+    def pruned() -> bool:
+        service.engine.store.sweep()
+        return bool(service.database.read("SELECT count(*) FROM changes WHERE seq <= ?", (head,))[0][0] == 0)
+
+    until(lambda: pruned() or None, "the pruning")
+
+
+def test_a_stream_that_goes_on_by_time_tells_nothing_twice(tmp_path: Path) -> None:
+    """Many events of one millisecond, of many types and pipelines; the client leaves off after any of them."""
+    types = [EventType.JOB_TRIGGERED, EventType.SLA_MET, EventType.RETRY_EXHAUSTED, EventType.JOB_FAILED]
+    with running(tmp_path) as (service, api):
+        at = service.clock.now()
+        ids: list[str] = []
+        with stream(api) as messages:
+            until(lambda: service.feed._listeners or None, "the listener")
+            for number in range(60):
+                event = records.event(types[number % 4], RunKey(f"p{number % 3}", "", ""), at, str(number))
+                service.engine.store.commit([records.put_event(event)])
+            for number in range(60):
+                message = messages.next()
+                assert json.loads(message["data"])["message"] == str(number)
+                ids.append(message["id"])
+        assert len({one.split("-")[1] for one in ids}) == 1
+        prune_changes(service)
+        for left_off in (0, 1, 17, 30, 58):
+            with stream(api, ids[left_off]) as messages:
+                assert messages.events(59 - left_off) == [str(number) for number in range(left_off + 1, 60)]
+        with stream(api, ids[-1]) as messages:
+            until(lambda: service.feed._listeners or None, "the listener")
+            tell(service, "after", 1)
+            assert messages.events(1) == ["after 0"]
+
+
+def test_pages_of_events_that_break_within_a_millisecond_are_told_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interlock.api.sse._PAGE", 7)
+    types = [EventType.SLA_MET, EventType.JOB_TRIGGERED, EventType.RETRY_EXHAUSTED]
+    with running(tmp_path) as (service, api):
+        at = service.clock.now()
+        for number in range(50):
+            instant = at + timedelta(milliseconds=number // 20)
+            event = records.event(types[number % 3], RunKey(f"p{number % 4}", "", ""), instant, str(number))
+            service.engine.store.commit([records.put_event(event)])
+        prune_changes(service)
+        with stream(api, since=at.isoformat()) as messages:
+            assert messages.events(50) == [str(number) for number in range(50)]
 
 
 def test_many_writers_one_order_and_nothing_twice(api: httpx.Client, service: Service) -> None:

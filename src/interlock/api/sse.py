@@ -1,9 +1,9 @@
 """Server-sent events: a connection's way from where it left off to what happens now, without a gap.
 
-A position is `{seq}-{millis}`: the number of the change that carried the event, and the event's time. Changes are kept
-until every consumer of the controller has passed them, about a minute; within that a client resumes exactly. Later the
-number is of no use, and the events are read from their table by time: then the events of the very millisecond it left
-off in come again, which is the client's one chance of seeing an event twice.
+A position is `{seq}-{millis}-{number}`: the number of the change that carried the event, and the event's own place in
+the order of commits (see `embedded.event_order`). Changes are kept until every consumer of the controller has passed
+them, about a minute; within that a client resumes by the change. Later the events are read from their table, from the
+very place where the client left off. Either way it misses nothing and gets nothing twice.
 
 The connection joins the feed first and reads the past afterwards, up to where the feed stood when it joined. What
 happens meanwhile waits in its queue. A client that does not read fast enough is told so and let go: it comes back with
@@ -13,6 +13,7 @@ The beat of a stream that is silent is a comment with the controller's time and 
 """
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
@@ -43,32 +44,50 @@ _SENSOR_SECONDS: Final = 0.15
 _END: Final = b"event: closed\ndata: the server is stopping; come back with Last-Event-ID\n\n"
 _OVER: Final = b"event: closed\ndata: your token or session has ended\n\n"
 _SLOW: Final = b"event: dropped\ndata: you read too slowly and were let go; come back with Last-Event-ID\n\n"
+_OWN_NUMBER: Final = re.compile(r"[0-9a-f.]{0,32}")
+# An event's number: a count, and behind it who counted.
+_MAKER: Final = 12
+_NUMBER: Final = 20
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 
 class Position(msgspec.Struct, frozen=True):
-    """Where a client left off. A `seq` of 0: only the time is known."""
+    """Where a client left off. A `seq` of 0: the change is not known. No `number`: before all of that millisecond."""
 
     seq: int
     millis: int
+    number: str = ""
 
     @classmethod
     def read(cls, text: str) -> "Position":
         """The position of a Last-Event-ID."""
-        seq, mark, millis = text.strip().partition("-")
-        if not (mark and _number(seq) and _number(millis)):
+        seq, mark, rest = text.strip().partition("-")
+        millis, _, number = rest.partition("-")
+        if not (mark and _number(seq) and _number(millis) and _OWN_NUMBER.fullmatch(number)):
             raise InvalidValueError(
                 f"Last-Event-ID {text[:40]!r} is not one of ours: send the id of an event of this stream"
             )
-        return cls(int(seq), int(millis))
+        return cls(int(seq), int(millis), number)
+
+    @classmethod
+    def of(cls, seq: int, event: EventView) -> "Position":
+        """The position behind an event."""
+        millis, number = event_views.made(event)
+        return cls(seq, int(millis), number)
 
     @classmethod
     def at(cls, instant: datetime) -> "Position":
         """The position of an instant."""
         return cls(0, max(epoch_millis(instant), 0))
 
+    def is_behind(self, event: EventView) -> bool:
+        """Did a client of this position get that event? Numbers of two processes say nothing about each other."""
+        millis, number = event_views.made(event)
+        same = len(number) >= _NUMBER and number[_MAKER:_NUMBER] == self.number[_MAKER:_NUMBER]
+        return int(millis) == self.millis and same and number <= self.number
+
     def __str__(self) -> str:
-        return f"{self.seq}-{self.millis}"
+        return f"{self.seq}-{self.millis}" + (f"-{self.number}" if self.number else "")
 
 
 def _number(text: str) -> bool:
@@ -206,7 +225,7 @@ class EventStream:
         position = self._position
         if position is None:
             return
-        seq, millis = position.seq, position.millis
+        seq = position.seq
         while 0 < seq < until:
             found = await asyncio.to_thread(self._service.feed.between, seq, until, _PAGE)
             if found is None:
@@ -214,31 +233,36 @@ class EventStream:
                 break
             told, seq = found
             for one in told:
-                millis = epoch_millis(one.event.timestamp)
+                position = Position.of(one.seq, one.event)
                 if self._wanted.takes(one.event):
                     yield _chunk(one.seq, one.event)
         if seq == 0:
-            async for chunk in self._by_time(millis):
-                yield chunk
+            async for event in self._by_time(position):
+                yield _chunk(0, event)
 
-    async def _by_time(self, millis: int) -> AsyncIterator[bytes]:
+    async def _by_time(self, position: Position) -> AsyncIterator[EventView]:
         """From the table of events. Those of the last moments may wait in the queue, too: remembered, and sent once."""
         recent = epoch_millis(self._service.clock.now()) - _RECENT_MILLIS
         wanted = Wanted(
             pipeline=self._wanted.pipeline,
             types=tuple(self._wanted.types),
             severity=self._wanted.severity,
-            since=_EPOCH + timedelta(milliseconds=min(millis, 10**13)),
+            since=_EPOCH + timedelta(milliseconds=min(position.millis, 10**13)),
             newest_first=False,
         )
         cursor: str | None = None
+        held: list[EventView] = []
         while True:
             page = await asyncio.to_thread(self._page, wanted, cursor)
-            for event in page.items:
+            cursor = page.next
+            # A page may end within a millisecond, whose other events are on the next: they are sent in order, or else
+            # a client that leaves between them would not know where it was.
+            ready, held = _whole_millis([*held, *page.items], last=cursor is None)
+            for event in ready:
                 if epoch_millis(event.timestamp) >= recent:
                     self._sent.add(event.id)
-                yield _chunk(0, event)
-            cursor = page.next
+                if not position.is_behind(event):
+                    yield event
             if cursor is None:
                 return
 
@@ -247,8 +271,18 @@ class EventStream:
         return event_views.page(service.engine.store, wanted, service.clock.now(), cursor=cursor, limit=_PAGE)
 
 
+def _whole_millis(events: list[EventView], *, last: bool) -> tuple[list[EventView], list[EventView]]:
+    """Events in order: those of milliseconds that are complete, and those of one that may not be."""
+    ordered = event_views.in_order(events)
+    if last or not ordered:
+        return ordered, []
+    final = event_views.made(ordered[-1])[0]
+    cut = next(index for index, event in enumerate(ordered) if event_views.made(event)[0] == final)
+    return ordered[:cut], ordered[cut:]
+
+
 def _chunk(seq: int, event: EventView) -> bytes:
-    position = Position(seq, epoch_millis(event.timestamp))
+    position = Position.of(seq, event)
     return b"id: %s\nevent: %s\ndata: %s\n\n" % (
         str(position).encode(),
         event.type.value.encode(),

@@ -145,10 +145,11 @@ def _sieved(store: Store, wanted: Wanted, begin: "_Place | None", limit: int) ->
 
 def in_order(events: Sequence[EventView], *, newest_first: bool = False) -> list[EventView]:
     """Events of one millisecond in the order they were made, whatever their types."""
-    return sorted(events, key=_made, reverse=newest_first)
+    return sorted(events, key=made, reverse=newest_first)
 
 
-def _made(event: EventView) -> tuple[str, str]:
+def made(event: EventView) -> tuple[str, str]:
+    """Its place in the order of events: the millisecond, as digits of one length, and its number in that."""
     millis, _, rest = event.id.partition("#")
     return millis, rest.partition("~")[0].rpartition("#")[2]
 

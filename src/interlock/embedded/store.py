@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, assert_never
 import msgspec
 
 from interlock.embedded.database import Database, Row
+from interlock.embedded.event_order import EventOrder
 from interlock.model.errors import StoreError
 from interlock.model.keys import CONFIG, PIPELINE, Table
 from interlock.model.times import epoch_millis
@@ -72,6 +73,7 @@ class SqliteStore:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
         self._clock = clock
+        self._order = EventOrder()
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -147,14 +149,23 @@ class SqliteStore:
         try:
             # The time is taken inside, so that the times of the changes are in commit order.
             return self._database.write(
-                lambda connection: _apply(connection, writes, encoded, epoch_millis(self._clock.now()))
+                lambda connection: _apply(connection, self._placed(writes), encoded, epoch_millis(self._clock.now()))
             )
         except sqlite3.IntegrityError as error:
             raise StoreError(f"the store's tables contradict themselves: {error}") from error
 
     def apply(self, connection: sqlite3.Connection, writes: Sequence[Write], now_ms: int) -> Conflict | None:
         """A commit as part of somebody's own `Database.write`. On a Conflict nothing of it was written."""
-        return _apply(connection, writes, check_commit(writes), now_ms)
+        return _apply(connection, self._placed(writes), check_commit(writes), now_ms)
+
+    def _placed(self, writes: Sequence[Write]) -> Sequence[Write]:
+        """The writes, with the events among them behind all that were committed before. Within the transaction."""
+        if not any(write.key.table is Table.EVENTS for write in writes):
+            return writes
+        return [
+            msgspec.structs.replace(write, key=self._order.placed(write.key)) if _is_new(write) else write
+            for write in writes
+        ]
 
     def sweep(self, limit: int = 500) -> int:
         """Remove up to `limit` expired items and up to `limit` changes that every consumer has passed.
@@ -210,6 +221,11 @@ def _apply(
         _insert(connection, table, _COLUMNS[table], rows)
     _insert(connection, "changes", _CHANGE_COLUMNS, changes)
     return None
+
+
+def _is_new(write: Write) -> bool:
+    """Is it an item that is not there yet? Only its key may still be chosen."""
+    return isinstance(write, Put) and isinstance(write.when, Missing)
 
 
 def _current(connection: sqlite3.Connection, keys: Sequence[Key], now_ms: int) -> dict[Key, Item]:
