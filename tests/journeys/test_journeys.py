@@ -31,7 +31,7 @@ MEDALLION: Final = HERE.parent.parent / "examples" / "medallion" / "scenario.yam
 FILES: Final = [*sorted(HERE.glob("*.yaml")), MEDALLION]
 TOPICS: Final = (
     "calendar", "cancel", "cascade", "config", "crash", "cron", "dry-run", "job", "late-data", "opening", "pool",
-    "postrun", "rerun", "retry", "sensor", "sla", "trigger", "waiting", "watchdog",
+    "postrun", "probe", "rerun", "retry", "sensor", "sla", "trigger", "waiting", "watchdog",
 )  # fmt: skip
 
 # How often a commit is a crash, just before it or just after: every k-th, or one in k by a die that always falls the
@@ -160,7 +160,6 @@ NOT_IN_SCENARIOS: Final = frozenset(
         EventType.CONFIG_RESTORED,  # so none is mended, either
         EventType.INFRA_ALARM,  # comes from the infrastructure below
         EventType.INFRA_FAILURE,  # needs a store that cannot be read
-        EventType.PROBE_FAILED,  # a scenario has no probes
         EventType.SFN_TIMEOUT,  # the embedded execution is bounded so that its windows fit
         EventType.TRIGGER_UNCERTAIN,  # needs a target that cannot be searched
         EventType.WATCHDOG_DEGRADED,  # needs a record that cannot be read

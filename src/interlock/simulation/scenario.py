@@ -47,6 +47,14 @@ class ScriptedJob(_Part, frozen=True, kw_only=True):
     times: Annotated[int, Meta(ge=1)] | None = None
 
 
+class ScriptedLook(_Part, frozen=True, kw_only=True):
+    """What a probe answers from `at` on (the first entry: from the start): an observation, or an error."""
+
+    at: str | None = None
+    data: dict[str, Any] | None = None
+    error: str = ""
+
+
 class Step(_Part, frozen=True, kw_only=True):
     """Something that happens from outside: exactly one of sensor, rerun, job, cancel, apply, remove, calendar, crash.
 
@@ -122,6 +130,7 @@ class _File(_Part, frozen=True, kw_only=True):
     calendars: list[dict[str, Any]] = []
     pools: dict[str, Annotated[int, Meta(ge=1)]] = {}
     jobs: dict[str, list[ScriptedJob]] = {}
+    probes: dict[str, dict[str, Annotated[list[ScriptedLook], Meta(min_length=1)]]] = {}
     steps: list[Step] = []
     expect: Expectations = Expectations()
 
@@ -141,6 +150,13 @@ class TimedStep(msgspec.Struct, frozen=True):
     applied: tuple[Pipeline, ...] = ()
 
 
+class TimedLook(msgspec.Struct, frozen=True):
+    """What a probe answers from an instant on."""
+
+    at: datetime
+    look: ScriptedLook
+
+
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     """A scenario, ready to play. Expected events carry their instants."""
 
@@ -152,6 +168,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     calendars: tuple[Calendar, ...]
     pools: dict[str, int]
     jobs: dict[str, list[ScriptedJob]]
+    probes: dict[str, dict[str, tuple[TimedLook, ...]]]
     steps: tuple[TimedStep, ...]
     expect: Expectations
 
@@ -201,8 +218,9 @@ class _Reader:
         calendars = self._calendars(raw)
         pipelines = self._pipelines(raw, calendars)
         steps = self._steps(raw, start, calendars)
+        probes = self._probes(raw, start)
         self._check_set()
-        self._known_pipelines(raw, {one.config.id for one in (*self._inline.values(), *self._of_files)})
+        self._known_pipelines(raw, {one.config.id for one in self._everything()})
         self._expected_times(raw, start)
         if self._problems or start is None or until is None:
             raise ScenarioError(tuple(self._problems))
@@ -215,6 +233,7 @@ class _Reader:
             calendars=tuple(calendars.values()),
             pools=raw.pools,
             jobs=raw.jobs,
+            probes=probes,
             steps=steps,
             expect=raw.expect,
         )
@@ -315,12 +334,21 @@ class _Reader:
             finding = cycle.finding()
             self._add((*by_id.get(cycle.members[0], ("pipelines",)), *finding.path), finding.message)
 
+    def _everything(self) -> list[Pipeline]:
+        """Every config of the scenario, also those of `apply` steps."""
+        return [*self._inline.values(), *self._of_files]
+
     def _known_pipelines(self, raw: _File, known: set[str]) -> None:
         if self._problems:
             return
         for name in raw.jobs:
             if name not in known:
                 self._add(("jobs", name), f"there is no pipeline {name!r} in this scenario")
+        probes = {(one.config.id, probe.key) for one in self._everything() for probe in one.config.probes}
+        for name, scripts in raw.probes.items():
+            for key in scripts:
+                if (name, key) not in probes:
+                    self._add(("probes", name, key), f"no pipeline {name!r} of this scenario has a probe {key!r}")
         for index, step in enumerate(raw.steps):
             named = step.rerun or step.job or step.cancel or step.remove or (step.sensor or "").partition("/")[0]
             if named and named not in known:
@@ -337,6 +365,29 @@ class _Reader:
                 steps.append(TimedStep(at, step, tuple(applied)))
         # Stable: steps of one instant stay in file order.
         return tuple(sorted(steps, key=lambda one: one.at))
+
+    def _probes(self, raw: _File, start: datetime | None) -> dict[str, dict[str, tuple[TimedLook, ...]]]:
+        return {
+            name: {key: self._looks(("probes", name, key), looks, start) for key, looks in scripts.items()}
+            for name, scripts in raw.probes.items()
+        }
+
+    def _looks(
+        self, path: tuple[str | int, ...], looks: list[ScriptedLook], start: datetime | None
+    ) -> tuple[TimedLook, ...]:
+        found: list[TimedLook] = []
+        for index, look in enumerate(looks):
+            here = (*path, index)
+            if (look.data is None) == (not look.error):
+                self._add(here, "an answer of a probe is {data: {...}} or {error: ...}")
+            if (look.at is None) != (index == 0):
+                self._add(here, "the first answer is from the start on, without `at`; each later one needs its `at`")
+            at = start if look.at is None else self._instant((*here, "at"), look.at, start)
+            if at is not None and found and at <= found[-1].at:
+                self._add((*here, "at"), "is not after the answer before it")
+            if at is not None:
+                found.append(TimedLook(at, look))
+        return tuple(found)
 
     def _check_step(self, index: int, step: Step) -> None:
         path = ("steps", index)

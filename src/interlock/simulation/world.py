@@ -28,6 +28,7 @@ from interlock.model.run import JobEvent, Run, Source
 from interlock.ports.store import Change
 from interlock.simulation.clock import VirtualClock
 from interlock.simulation.jobs import ScriptedTargets
+from interlock.simulation.probes import ScriptedProbes
 from interlock.simulation.scenario import Pipeline, Scenario, Step, TimedStep
 
 WATCHDOG_EVERY: Final = timedelta(minutes=5)
@@ -57,6 +58,7 @@ class World:
         self.scenario = scenario
         self.clock = VirtualClock(scenario.start)
         self.targets = ScriptedTargets(scenario.jobs, self.clock)
+        self.probes = ScriptedProbes(scenario.probes, self.clock) if scenario.probes else None
         self.lines: list[Line] = []
         self.crashes = 0
         self.database = Database.open(None, clock=self.clock, inline=True, fault=fault)
@@ -116,6 +118,7 @@ class World:
             self.targets.runners(),
             new_id=lambda: f"{next(self._ids):06d}",
             settings=Settings(pools=self.scenario.pools),
+            probes=self.probes,
         )
         self._recorder = StreamConsumer(self.database, "timeline", (Table.EVENTS,), self._record)
         self._recorder.register()
@@ -207,6 +210,7 @@ class World:
         raise InterlockError(f"the controller does not come to rest at {now}: something wakes itself forever")
 
     def _round(self, now: datetime) -> None:
+        self._done += self.engine.probes.look_at_all(now)
         self._done += self.engine.fire_timers(now)
         while (request := self.targets.ended(now)) is not None:
             writing.job_ended(self.engine.control, request.key, request.attempt)
@@ -320,6 +324,7 @@ class World:
             self.engine.timers.next_at(),
             self.engine.executions.next_due(),
             self.targets.next_end(),
+            self.engine.probes.next_at(),
             self._next_watchdog(),
         ]
         later = [max(at, now + timedelta(microseconds=1)) for at in candidates if at is not None]
