@@ -70,7 +70,9 @@ class FaultyWorld(World):
     def __init__(self, scenario: Scenario, plan: FaultPlan | None = None) -> None:
         self.plan = plan or FaultPlan()
         self.delivered: list[Event] = []
-        self._points = -1
+        # Where it crashed, and how many points there were to crash at.
+        self.crashed: list[int] = []
+        self.points = 0
         self._instants = -1
         self._crashes = frozenset(self.plan.crashes)
         super().__init__(scenario, fault=self._strike)
@@ -79,8 +81,9 @@ class FaultyWorld(World):
         # Counted from the first instant on: the scenario begins with a controller that has its configs.
         if self._instants < 0:
             return
-        self._points += 1
-        if self._points in self._crashes:
+        number, self.points = self.points, self.points + 1
+        if number in self._crashes:
+            self.crashed.append(number)
             raise SimulatedCrash(point)
 
     def _wire(self) -> None:

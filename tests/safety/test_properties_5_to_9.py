@@ -53,12 +53,15 @@ class TestEveryWriteConsidered:
         validation={"rules": [ROWS]}, postRun={"rules": [ROWS], "driftField": "count"}, job=GLUE | {"maxDriftReruns": 1}
     )
 
-    @pytest.mark.parametrize("point", range(0, 120, 3))
+    POINTS = range(staged(CONFIG, until="2026-03-05T02:00:00Z", steps=list(STEPS)).points)
+
+    @pytest.mark.parametrize("point", POINTS)
     def test_crash_at_any_commit_changes_nothing_of_what_happens(self, point: int) -> None:
         calm = staged(self.CONFIG, until="2026-03-05T02:00:00Z", steps=list(self.STEPS))
         world = staged(
             self.CONFIG, until="2026-03-05T02:00:00Z", steps=list(self.STEPS), plan=FaultPlan(crashes=(point,))
         )
+        assert world.crashed == [point]
         assert [(e.type, e.timestamp) for e in world.events] == [(e.type, e.timestamp) for e in calm.events]
         assert violations(world) == []
 
@@ -92,10 +95,15 @@ class TestWithinBudget:
         assert run_of(world).final_reason is FinalReason.TRIGGER_EXHAUSTED
         assert violations(world) == []
 
-    @pytest.mark.parametrize("point", range(0, 100, 4))
+    RETRIED = pipeline(job=GLUE | {"maxRetries": 2})
+    # Twice on the way, seven points apart.
+    POINTS = range(staged(RETRIED, until="2026-03-05T02:00:00Z", jobs=FAILING).points - 7)
+
+    @pytest.mark.parametrize("point", POINTS)
     def test_retries_are_counted_across_crashes(self, point: int) -> None:
-        config = pipeline(job=GLUE | {"maxRetries": 2})
-        world = staged(config, until="2026-03-05T02:00:00Z", jobs=FAILING, plan=FaultPlan(crashes=(point, point + 7)))
+        plan = FaultPlan(crashes=(point, point + 7))
+        world = staged(self.RETRIED, until="2026-03-05T02:00:00Z", jobs=FAILING, plan=plan)
+        assert world.crashed == [point, point + 7]
         assert (run_of(world).attempt, run_of(world).final_reason) == (3, FinalReason.RETRIES_USED_UP)
         assert violations(world) == []
 
