@@ -1,0 +1,387 @@
+"""Break the code on purpose, one place at a time, and see whether the tests notice.
+
+    python -m tools.mutants src/interlock/control --sample 40 --seed 1 --json mutants.json
+
+All mutants of a folder are listed (comparisons, boolean operators, conditions, constants, arithmetic, returned values,
+dropped statements), a sample is drawn by the seed, and the tests named in `TESTS` are run against each. A mutant is
+killed when a test fails, or when the tests do not end in time; it survives when all of them pass.
+
+Why not a library: mutmut mutates everything it is given and offers no sample; a folder of 50 modules takes it a day on
+two cores. cosmic-ray mutates the working tree in place, so that two at a time need two clones, and a sample has to be
+made by editing its session database. Both keep state between runs. Here a run is a folder, a number and a seed.
+"""
+
+import argparse
+import ast
+import copy
+import difflib
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final, Literal
+
+ROOT: Final = Path(__file__).parent.parent
+PLAIN_JOURNEYS: Final = (
+    "tests/journeys/test_journeys.py::test_a_journey_comes_out_as_it_says_and_the_same_when_played_again"
+)
+# The tests that are there to notice, the quick ones first: most mutants die of the first few.
+TESTS: Final[dict[str, tuple[str, ...]]] = {
+    "src/interlock/decide": ("tests/decide", "tests/model"),
+    "src/interlock/control": (PLAIN_JOURNEYS, "tests/control", "tests/simulation"),
+}
+# A run of the tests that takes this many times as long as without a mutant does not end.
+PATIENCE: Final = 6
+LEAST_PATIENCE: Final = 60.0
+
+Verdict = Literal["killed", "timed out", "survived"]
+
+# --------------------------------------------------------------------------------------------------- the mutants
+
+COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
+    ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
+    ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+}  # fmt: skip
+ARITHMETIC: Final[dict[type[ast.operator], type[ast.operator]]] = {
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.FloorDiv, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult,
+}  # fmt: skip
+# What these say is for people, or cannot happen.
+NOT_MUTATED_CALLS: Final = frozenset(
+    {"assert_never", "debug", "info", "warning", "error", "exception", "cast", "TypeVar"}
+)
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of one file: the characters from `start` to `end` replaced by `text`."""
+
+    file: str
+    line: int
+    what: str
+    start: int
+    end: int
+    text: str
+
+    def apply(self, source: str) -> str:
+        """The file's text with the change."""
+        return source[: self.start] + self.text + source[self.end :]
+
+    def diff(self, source: str) -> str:
+        """The change as a unified diff without context."""
+        before, after = source.splitlines(), self.apply(source).splitlines()
+        lines = difflib.unified_diff(before, after, lineterm="", n=0)
+        return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
+
+
+def mutants_of_folder(folder: Path, root: Path = ROOT) -> list[Mutant]:
+    """All mutants of the folder's files, always in the same order."""
+    return [
+        mutant
+        for path in sorted(folder.rglob("*.py"))
+        for mutant in mutants_of_source(path.read_text(encoding="utf-8"), path.relative_to(root).as_posix())
+    ]
+
+
+def mutants_of_source(source: str, file: str) -> list[Mutant]:
+    """All mutants of one file that can be compiled, in the order of the text."""
+    offsets = _Offsets(source)
+    found: list[Mutant] = []
+    for node in _mutable(ast.parse(source)):
+        for replaced, what, text in _changes(node):
+            start, end = offsets.span(replaced)
+            mutant = Mutant(file, replaced.lineno, what, start, end, text)
+            if _compiles(mutant.apply(source)):
+                found.append(mutant)
+    return sorted(found, key=lambda mutant: (mutant.start, mutant.end, mutant.what, mutant.text))
+
+
+Located = ast.expr | ast.stmt
+
+
+class _Offsets:
+    """Turns a node's lines and columns (in bytes) into places in the text (in characters)."""
+
+    def __init__(self, source: str) -> None:
+        self._lines = source.splitlines(keepends=True)
+        self._starts = [0]
+        for line in self._lines:
+            self._starts.append(self._starts[-1] + len(line))
+
+    def span(self, node: Located) -> tuple[int, int]:
+        assert node.end_lineno is not None
+        assert node.end_col_offset is not None
+        return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
+
+    def _at(self, line: int, column: int) -> int:
+        return self._starts[line - 1] + len(self._lines[line - 1].encode()[:column].decode())
+
+
+def _compiles(source: str) -> bool:
+    try:
+        compile(source, "<mutant>", "exec")
+    except SyntaxError:
+        return False
+    return True
+
+
+def _mutable(node: ast.AST) -> Iterator[Located]:
+    """The nodes below this node that may be changed: not types, texts for people, nor what cannot happen."""
+    for child in _children(node):
+        if isinstance(child, ast.Import | ast.ImportFrom | ast.JoinedStr | ast.Raise):
+            if isinstance(child, ast.Raise):
+                yield child
+            continue
+        if _is_docstring(child) or _is_not_mutated_call(child):
+            continue
+        if isinstance(child, ast.expr | ast.stmt):
+            yield child
+        yield from _mutable(child)
+
+
+def _children(node: ast.AST) -> Iterator[ast.AST]:
+    for name, value in ast.iter_fields(node):
+        if name in {"annotation", "returns", "decorator_list", "keywords"} and not isinstance(node, ast.Call):
+            continue
+        if name == "cls" or (isinstance(node, ast.Subscript) and name == "slice" and _is_type(node)):
+            continue
+        values = value if isinstance(value, list) else [value]
+        yield from (child for child in values if isinstance(child, ast.AST))
+
+
+def _is_type(node: ast.Subscript) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id[:1].isupper()
+
+
+def _is_docstring(node: ast.AST) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _is_not_mutated_call(node: ast.AST) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else node
+    if not isinstance(call, ast.Call):
+        return False
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name in NOT_MUTATED_CALLS
+
+
+Change = tuple[Located, str, str]
+
+
+def _changes(node: Located) -> Iterator[Change]:  # noqa: PLR0912 one case for each kind of node
+    """What becomes of a node: the node that is replaced, the name of the change, and the text in its place."""
+    match node:
+        case ast.Compare():
+            for index, operator in enumerate(node.ops):
+                changed = copy.deepcopy(node)
+                changed.ops[index] = COMPARISONS[type(operator)]()
+                yield node, "comparison", _text(changed)
+        case ast.BoolOp():
+            other = ast.Or() if isinstance(node.op, ast.And) else ast.And()
+            yield node, "and/or", _text(ast.BoolOp(other, node.values))
+            for index in range(len(node.values)):
+                rest = node.values[:index] + node.values[index + 1 :]
+                yield node, "dropped condition", _text(rest[0] if len(rest) == 1 else ast.BoolOp(node.op, rest))
+        case ast.UnaryOp(op=ast.Not()):
+            yield node, "removed not", _text(node.operand)
+        case ast.BinOp() if type(node.op) in ARITHMETIC:
+            yield node, "arithmetic", _text(ast.BinOp(node.left, ARITHMETIC[type(node.op)](), node.right))
+        case ast.IfExp() | ast.If():
+            yield node.test, "condition always true", "True"
+            yield node.test, "condition always false", "False"
+        case ast.While():
+            yield node.test, "condition always false", "False"
+        case ast.Match():
+            for guard in (case.guard for case in node.cases if case.guard is not None):
+                yield guard, "condition always true", "True"
+                yield guard, "condition always false", "False"
+        case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
+            for filter_ in (filter_ for generator in node.generators for filter_ in generator.ifs):
+                yield filter_, "condition always true", "True"
+        case ast.Constant():
+            yield from _changed_constant(node)
+        case ast.Return(value=value) if value is not None and not _is_none(value):
+            yield node, "returned None", "return None"
+        case ast.Expr(value=ast.Call() | ast.Yield() | ast.YieldFrom()):
+            yield node, "dropped statement", "pass"
+        case ast.Raise() | ast.AugAssign() | ast.Continue() | ast.Break():
+            yield node, "dropped statement", "pass"
+        case ast.Assign(targets=[ast.Attribute() | ast.Subscript()]):
+            yield node, "dropped statement", "pass"
+        case _:
+            return
+
+
+def _changed_constant(node: ast.Constant) -> Iterator[Change]:
+    match node.value:
+        case bool():
+            yield node, "constant", repr(not node.value)
+        case int() | float():
+            yield node, "constant", repr(node.value + 1)
+        case str():
+            yield node, "constant", repr(f"{node.value}~")
+        case _:
+            return
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _text(node: ast.expr) -> str:
+    return f"({ast.unparse(ast.fix_missing_locations(node))})"
+
+
+# ----------------------------------------------------------------------------------------------------- the tests
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the tests said of a mutant."""
+
+    file: str
+    line: int
+    what: str
+    verdict: Verdict
+    seconds: float
+    killed_by: str
+    diff: str
+
+
+class Workshop:
+    """A copy of the source, to be broken and mended while the working tree stays as it is."""
+
+    def __init__(self, folder: Path, tests: Sequence[str]) -> None:
+        self._source = folder / "src"
+        self._tests = tests
+        shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__", "dist"))
+
+    def judge(self, mutant: Mutant, limit: float) -> Outcome:
+        """Run the tests against one mutant."""
+        path = self._source.parent / mutant.file
+        sound = path.read_text(encoding="utf-8")
+        path.write_text(mutant.apply(sound), encoding="utf-8")
+        began = time.monotonic()
+        try:
+            verdict, by = self.run_tests(limit)
+        finally:
+            path.write_text(sound, encoding="utf-8")
+        seconds = round(time.monotonic() - began, 1)
+        return Outcome(mutant.file, mutant.line, mutant.what, verdict, seconds, by, mutant.diff(sound))
+
+    def run_tests(self, limit: float) -> tuple[Verdict, str]:
+        """Run them, for so many seconds at most; also the name of the first test that failed."""
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header"]
+        environment = os.environ | {"PYTHONPATH": str(self._source), "PYTHONDONTWRITEBYTECODE": "1"}
+        with subprocess.Popen(
+            [*command, "-o", "timeout=60", *self._tests],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                output, _ = process.communicate(timeout=limit)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                return "timed out", ""
+        return ("killed", _first_failure(output)) if process.returncode else ("survived", "")
+
+
+def _first_failure(output: str) -> str:
+    named = (line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR ")))
+    return next(named, output.strip().splitlines()[-1] if output.strip() else "").split(" - ")[0]
+
+
+def judged(mutants: Sequence[Mutant], tests: Sequence[str], parallel: int) -> Iterator[Outcome]:
+    """The outcomes, as they come in. Demands first that the tests pass when nothing is broken."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as place, ThreadPoolExecutor(parallel) as pool:
+        free: SimpleQueue[Workshop] = SimpleQueue()
+        for number in range(parallel):
+            free.put(Workshop(Path(place, str(number)), tests))
+        limit = _limit(free)
+
+        def judge(mutant: Mutant) -> Outcome:
+            workshop = free.get()
+            try:
+                return workshop.judge(mutant, limit)
+            finally:
+                free.put(workshop)
+
+        yield from (future.result() for future in as_completed([pool.submit(judge, mutant) for mutant in mutants]))
+
+
+def _limit(free: "SimpleQueue[Workshop]") -> float:
+    """How long the tests may take, by how long they take without a mutant."""
+    workshop = free.get()
+    began = time.monotonic()
+    verdict, by = workshop.run_tests(600)
+    if verdict != "survived":
+        sys.exit(f"the tests do not pass as the code stands ({verdict}): {by}")
+    free.put(workshop)
+    return max(LEAST_PATIENCE, PATIENCE * (time.monotonic() - began))
+
+
+# ---------------------------------------------------------------------------------------------------- the report
+
+
+def share_killed(outcomes: Iterable[Outcome]) -> float:
+    """In percent; of none, all are killed."""
+    verdicts = [outcome.verdict for outcome in outcomes]
+    return 100 * sum(verdict != "survived" for verdict in verdicts) / len(verdicts) if verdicts else 100.0
+
+
+def _line(outcome: Outcome) -> str:
+    head = f"{outcome.verdict:9} {outcome.file}:{outcome.line} ({outcome.what}, {outcome.seconds} s)"
+    return head if outcome.verdict != "survived" else f"{head}\n{outcome.diff}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run from the command line; 1 when too few mutants were killed."""
+    parser = argparse.ArgumentParser(prog="mutants", description="Break the code on purpose; see if the tests notice.")
+    parser.add_argument("folder", help=f"what to break, for example {' or '.join(TESTS)}")
+    parser.add_argument("--sample", type=int, default=40, help="how many mutants (default 40)")
+    parser.add_argument("--seed", default="1", help="which of them (default 1)")
+    parser.add_argument("--parallel", type=int, default=2, help="how many at a time (default 2)")
+    parser.add_argument("--at-least", type=float, default=0, help="percent to be killed; below it, exit with 1")
+    parser.add_argument("--tests", nargs="+", help="other tests than those of the table in this file")
+    parser.add_argument("--json", type=Path, help="write the outcomes into this file, too")
+    parser.add_argument("--list", action="store_true", help="show the sample, and run nothing")
+    options = parser.parse_args(arguments)
+    folder = Path(options.folder.rstrip("/"))
+    tests = options.tests or TESTS.get(folder.as_posix())
+    if tests is None:
+        parser.error(f"no tests are known for {folder}: give them by --tests")
+    everything = mutants_of_folder(ROOT / folder)
+    sample = random.Random(options.seed).sample(everything, min(options.sample, len(everything)))
+    print(f"{folder}: {len(sample)} of {len(everything)} mutants, seed {options.seed}", flush=True)
+    if options.list:
+        for mutant in sample:
+            print(f"{mutant.file}:{mutant.line} ({mutant.what})\n{mutant.diff((ROOT / mutant.file).read_text())}")
+        return 0
+    outcomes: list[Outcome] = []
+    for outcome in judged(sample, tests, options.parallel):
+        outcomes.append(outcome)
+        print(_line(outcome), flush=True)
+    share = share_killed(outcomes)
+    print(f"{folder}: {share:.1f} % of {len(outcomes)} mutants killed (seed {options.seed})")
+    if options.json:
+        report = {"folder": str(folder), "seed": options.seed, "killed_percent": share, "of": len(everything)}
+        ordered = sorted(map(asdict, outcomes), key=lambda one: (one["file"], one["line"], one["diff"]))
+        options.json.write_text(json.dumps(report | {"mutants": ordered}, indent=2) + "\n", encoding="utf-8")
+    return 1 if share < options.at_least else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
