@@ -3,7 +3,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast check bench bench-ui docs coverage release constraints clean ui ui-check ui-test ui-schema
+.PHONY: help demo test test-fast check bench bench-ui docs coverage mutants release constraints clean ui ui-check ui-test ui-schema
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,6 +92,13 @@ constraints: ## pin the newest versions that fit pyproject.toml
 	{ grep '^#' constraints.txt; .venv/fresh/bin/python -m pip freeze --exclude-editable; } > .venv/fresh/pins
 	mv .venv/fresh/pins constraints.txt
 	rm -rf .venv/fresh
+
+SEED ?= 1
+SAMPLE ?= 40
+
+mutants: .venv/.stamp ## break decide/ and control/ on purpose, SAMPLE times by SEED: do the tests notice? About half an hour
+	$(BIN)/python -m tools.mutants src/interlock/decide --sample $(SAMPLE) --seed $(SEED) --at-least 95 --json .mutants-decide.json
+	$(BIN)/python -m tools.mutants src/interlock/control --sample $(SAMPLE) --seed $(SEED) --at-least 85 --json .mutants-control.json
 
 clean: ## remove what make made
 	rm -rf .venv site build dist .coverage .coverage.* .coverage.json .hypothesis .mypy_cache .pytest_cache \

@@ -15,6 +15,7 @@ import argparse
 import ast
 import copy
 import difflib
+import itertools
 import json
 import os
 import random
@@ -39,6 +40,16 @@ PLAIN_JOURNEYS: Final = (
 TESTS: Final[dict[str, tuple[str, ...]]] = {
     "src/interlock/decide": ("tests/decide", "tests/model"),
     "src/interlock/control": (PLAIN_JOURNEYS, "tests/control", "tests/simulation"),
+}
+# Modules whose tests go through more than the package: run before the others when one of these is broken.
+ALSO: Final[dict[str, tuple[str, ...]]] = {
+    "src/interlock/control/alert_": ("tests/alerts/test_deliveries.py", "tests/alerts/test_routes.py"),
+    "src/interlock/control/config_files": ("tests/embedded/test_files.py",),
+    "src/interlock/control/event_views": ("tests/api/test_events.py",),
+    "src/interlock/control/explain": ("tests/cli/test_why.py",),
+    "src/interlock/control/probing": ("tests/probes/test_running.py",),
+    "src/interlock/control/run_views": ("tests/api/test_pipelines.py",),
+    "src/interlock/control/views": ("tests/api/test_pipelines.py",),
 }
 # A run of the tests that takes this many times as long as without a mutant does not end.
 PATIENCE: Final = 6
@@ -92,16 +103,21 @@ def mutants_of_folder(folder: Path, root: Path = ROOT) -> list[Mutant]:
     ]
 
 
+def drawn(mutants: Sequence[Mutant], number: int, seed: str, root: Path = ROOT) -> list[Mutant]:
+    """A sample by a seed, of those that can be compiled."""
+    order = random.Random(seed).sample(mutants, len(mutants))
+    sound = (mutant for mutant in order if _compiles(mutant.apply((root / mutant.file).read_text(encoding="utf-8"))))
+    return list(itertools.islice(sound, number))
+
+
 def mutants_of_source(source: str, file: str) -> list[Mutant]:
-    """All mutants of one file that can be compiled, in the order of the text."""
+    """All mutants of one file, in the order of the text; a few cannot be compiled."""
     offsets = _Offsets(source)
     found: list[Mutant] = []
     for node in _mutable(ast.parse(source)):
         for replaced, what, text in _changes(node):
             start, end = offsets.span(replaced)
-            mutant = Mutant(file, replaced.lineno, what, start, end, text)
-            if _compiles(mutant.apply(source)):
-                found.append(mutant)
+            found.append(Mutant(file, replaced.lineno, what, start, end, text))
     return sorted(found, key=lambda mutant: (mutant.start, mutant.end, mutant.what, mutant.text))
 
 
@@ -262,7 +278,7 @@ class Workshop:
 
     def __init__(self, folder: Path, tests: Sequence[str]) -> None:
         self._source = folder / "src"
-        self._tests = tests
+        self._tests = list(tests)
         shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__", "dist"))
 
     def judge(self, mutant: Mutant, limit: float) -> Outcome:
@@ -272,18 +288,18 @@ class Workshop:
         path.write_text(mutant.apply(sound), encoding="utf-8")
         began = time.monotonic()
         try:
-            verdict, by = self.run_tests(limit)
+            verdict, by = self.run_tests(limit, also_for(mutant.file))
         finally:
             path.write_text(sound, encoding="utf-8")
         seconds = round(time.monotonic() - began, 1)
         return Outcome(mutant.file, mutant.line, mutant.what, verdict, seconds, by, mutant.diff(sound))
 
-    def run_tests(self, limit: float) -> tuple[Verdict, str]:
+    def run_tests(self, limit: float, first: Sequence[str] = ()) -> tuple[Verdict, str]:
         """Run them, for so many seconds at most; also the name of the first test that failed."""
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header"]
         environment = os.environ | {"PYTHONPATH": str(self._source), "PYTHONDONTWRITEBYTECODE": "1"}
         with subprocess.Popen(
-            [*command, "-o", "timeout=60", *self._tests],
+            [*command, "-o", "timeout=60", *first, *self._tests],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,
@@ -297,6 +313,11 @@ class Workshop:
                 os.killpg(process.pid, signal.SIGKILL)
                 return "timed out", ""
         return ("killed", _first_failure(output)) if process.returncode else ("survived", "")
+
+
+def also_for(file: str) -> tuple[str, ...]:
+    """The tests that a broken file has to pass besides those of its package."""
+    return next((tests for start, tests in ALSO.items() if file.startswith(start)), ())
 
 
 def _first_failure(output: str) -> str:
@@ -364,7 +385,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if tests is None:
         parser.error(f"no tests are known for {folder}: give them by --tests")
     everything = mutants_of_folder(ROOT / folder)
-    sample = random.Random(options.seed).sample(everything, min(options.sample, len(everything)))
+    sample = drawn(everything, options.sample, options.seed)
     print(f"{folder}: {len(sample)} of {len(everything)} mutants, seed {options.seed}", flush=True)
     if options.list:
         for mutant in sample:
@@ -378,7 +399,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{folder}: {share:.1f} % of {len(outcomes)} mutants killed (seed {options.seed})")
     if options.json:
         report = {"folder": str(folder), "seed": options.seed, "killed_percent": share, "of": len(everything)}
-        ordered = sorted(map(asdict, outcomes), key=lambda one: (one["file"], one["line"], one["diff"]))
+        ordered = sorted(map(asdict, outcomes), key=lambda entry: (entry["file"], entry["line"], entry["diff"]))
         options.json.write_text(json.dumps(report | {"mutants": ordered}, indent=2) + "\n", encoding="utf-8")
     return 1 if share < options.at_least else 0
 
