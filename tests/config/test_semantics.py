@@ -545,4 +545,5 @@ def test_what_is_quoted_or_listed_is_meant(command: object) -> None:
 
 def test_both_ways_out_can_be_pasted() -> None:
     (error,), _ = found(job("command", command="echo 'it is' \"a b\" | tee f"))
+    assert "Write a list if that is meant: [echo, 'it is', 'a b', '|', tee, f];" in error
     assert "[sh, -c, 'echo ''it is'' \"a b\" | tee f']" in error

@@ -27,7 +27,7 @@ def wrong_text(command: str) -> str | None:
     syntax = "a line break" if found[0] == "\n" else found[0]
     return (
         f"{syntax} is for a shell, and there is none: {words[0]} would be given it as text."
-        f" Write a list if that is meant: {_flow([words[0], '...'])};"
+        f" Write a list if that is meant: {_flow(words)};"
         f" or ask for a shell: {_flow(['sh', '-c', ' '.join(command.split())])}"
     )
 
