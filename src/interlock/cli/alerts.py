@@ -93,7 +93,7 @@ def _by_ourselves(channel: str | None) -> "list[ChannelTest]":
     import os
 
     from interlock.api.settings import load_project
-    from interlock.cli.store_access import find_toml
+    from interlock.cli.trusting import find_toml
     from interlock.client import answers
     from interlock.control.alert_channels import build_alerting
     from interlock.control.alert_tests import test_alert, try_channels

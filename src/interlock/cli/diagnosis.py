@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from interlock.cli.doctor import Check
 from interlock.cli.output import counted
-from interlock.cli.store_access import find_toml
+from interlock.cli.trusting import find_toml
 from interlock.cli.wording import length, moment, now
 from interlock.model.errors import InterlockError
 

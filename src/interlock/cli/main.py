@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 
 from interlock import __version__
-from interlock.cli import alerts, dlq, job, sensor
+from interlock.cli import alerts, dlq, job, sensor, trusting
 from interlock.cli.apply import apply
 from interlock.cli.backup import backup, restore
 from interlock.cli.cancel import cancel
@@ -33,6 +33,7 @@ from interlock.cli.simulate import simulate
 from interlock.cli.status import status
 from interlock.cli.stpa import stpa
 from interlock.cli.token import token
+from interlock.cli.trusting import ConfigOption, TrustOption
 from interlock.cli.validate import validate
 from interlock.cli.watchdog import watchdog
 from interlock.cli.why import why
@@ -91,11 +92,14 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def interlock(
     *,
+    config: ConfigOption = None,
+    trust_dir: TrustOption = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """The safety controller between "it is time" and "it is safe"."""
+    trusting.begin(config, trust_dir)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

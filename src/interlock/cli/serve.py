@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from interlock.cli import trusting
+from interlock.cli.trusting import ConfigOption, TrustOption
+
 if TYPE_CHECKING:
     from interlock.api.settings import Project
     from interlock.embedded.service import Service
@@ -52,6 +55,8 @@ def serve(  # noqa: PLR0913  each is an option
     accept_lost_wal: Annotated[
         bool, typer.Option("--accept-lost-wal", help="Go on with a store whose latest writes are lost.")
     ] = False,
+    config: ConfigOption = None,
+    trust_dir: TrustOption = None,
     log_level: Annotated[LogLevel, typer.Option("--log-level")] = LogLevel.INFO,
     log_format: Annotated[LogFormat, typer.Option("--log-format")] = LogFormat.AUTO,
 ) -> None:
@@ -60,20 +65,24 @@ def serve(  # noqa: PLR0913  each is an option
 
     from interlock.api import server
     from interlock.api import settings as project_settings
-    from interlock.cli.store_access import find_toml
     from interlock.embedded.logging import configure_logging
     from interlock.embedded.service import ServiceSettings
 
+    trusting.add(config, trust_dir)
     wanted = None if log_format is LogFormat.AUTO else log_format is LogFormat.JSON
     json_logs = configure_logging(level=log_level, json=wanted)
-    project = project_settings.load_project(find_toml(Path.cwd()), Path.cwd())
+    project = project_settings.load_project(trusting.find_toml(Path.cwd()), Path.cwd())
     if watchdog_interval is not None:
         project = replace(project, watchdog_interval=project_settings.watchdog_interval(watchdog_interval))
     if allow_private_addresses is not None:
         project = replace(project, allow_private_addresses=allow_private_addresses)
+    store_file = _store(project, store)
+    followed = _pipelines(project, pipelines, store_file)
+    named = pipelines is not None or project.pipelines is not None
     service = ServiceSettings(
-        store=_store(project, store),
-        pipelines=_pipelines(project, pipelines, _store(project, store)),
+        store=store_file,
+        pipelines=followed,
+        trust=trusting.check_pipelines(followed, trusting.trust(), named=named),
         watchdog_every=project.watchdog_interval,
         allow_private_addresses=project.allow_private_addresses,
         working_folder=project.folder,
@@ -109,8 +118,11 @@ def _store(project: "Project", given: str | None) -> Path:
 
     named = given or os.environ.get("INTERLOCK_STORE")
     if named:
-        return store_path(named, Path.cwd())
-    return store_path(project.store or DEFAULT_STORE, project.folder)
+        path = store_path(named, Path.cwd())
+    else:
+        path = store_path(project.store or DEFAULT_STORE, project.folder)
+    trusting.check_store(path, named=bool(named or project.store))
+    return path
 
 
 def _pipelines(project: "Project", given: Path | None, store: Path) -> Path:

@@ -1,8 +1,8 @@
 """Which store or server a command means, and opening it. Reading never creates a store.
 
 The first that says something decides: `--store` / `--url`, then INTERLOCK_STORE / INTERLOCK_URL, then an
-`interlock.toml` in this folder or one above it, then `sqlite:///interlock.db`. A store that a server of this machine
-has open (its discovery file lies beside the store) is written through that server, and read directly.
+`interlock.toml` in this folder or one above it (`trusting`), then `sqlite:///interlock.db`. A store that a server of
+this machine has open (its discovery file lies beside the store) is written through that server, and read directly.
 """
 
 import os
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
+from interlock.cli.trusting import check_store, find_toml
 from interlock.model.errors import InterlockError, StoreError, UnavailableError
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from interlock.ports.store import Store
 
 DEFAULT_NAME: Final = "interlock.db"
-TOML: Final = "interlock.toml"
 _SQLITE: Final = "sqlite:///"
 _SECONDS: Final = 30.0
 
@@ -71,12 +71,16 @@ def find_target(
     environment = os.environ if environment is None else environment
     if store and url:
         raise typer.BadParameter("give --store or --url, not both")
-    return (
-        _target(store, url, folder, "the command line")
-        or _target(environment.get("INTERLOCK_STORE"), environment.get("INTERLOCK_URL"), folder, "the environment")
-        or _of_toml(folder)
-        or Target("default", path=folder / DEFAULT_NAME)
+    given = _target(store, url, folder, "the command line") or _target(
+        environment.get("INTERLOCK_STORE"), environment.get("INTERLOCK_URL"), folder, "the environment"
     )
+    found = given or _of_toml(folder)
+    if found is None:
+        found = Target("default", path=folder / DEFAULT_NAME)
+        check_store(folder / DEFAULT_NAME, named=False)
+    elif found.path is not None:
+        check_store(found.path, named=True)
+    return found
 
 
 def _target(store: str | None, url: str | None, folder: Path, origin: str) -> Target | None:
@@ -94,12 +98,6 @@ def _path_of(store: str, folder: Path, origin: str) -> Path:
     if not store.startswith(_SQLITE) or store == _SQLITE:
         raise typer.BadParameter(f"{origin}: {store!r} is not a store: write sqlite:///interlock.db")
     return folder / store[len(_SQLITE) :]
-
-
-def find_toml(folder: Path) -> Path | None:
-    """The nearest `interlock.toml`, from a folder upwards."""
-    here = folder.absolute()
-    return next((one / TOML for one in (here, *here.parents) if (one / TOML).is_file()), None)
 
 
 def _of_toml(folder: Path) -> Target | None:

@@ -93,7 +93,7 @@ def revoke(
 @contextmanager
 def _tokens(store: str | None, *, create_store: bool) -> Iterator["Tokens"]:
     from interlock.api.settings import DEFAULT_STORE, load_project, store_path
-    from interlock.cli.store_access import find_toml
+    from interlock.cli.trusting import check_store, find_toml
     from interlock.embedded.clock import SystemClock
     from interlock.embedded.database import Database
     from interlock.embedded.tokens import Tokens
@@ -104,5 +104,6 @@ def _tokens(store: str | None, *, create_store: bool) -> Iterator["Tokens"]:
     else:
         project = load_project(find_toml(Path.cwd()), Path.cwd())
         path = store_path(project.store or DEFAULT_STORE, project.folder)
+        check_store(path, named=project.store is not None)
     with Database.open(path, clock=SystemClock(), create=create_store, inline=True) as database:
         yield Tokens(database)

@@ -38,7 +38,7 @@ def local_abilities(path: Path) -> "Abilities":
     """What a controller of this version can do on this machine; commands run in the folder of `interlock.toml`."""
     from msgspec.structs import replace
 
-    from interlock.cli.store_access import find_toml
+    from interlock.cli.trusting import find_toml
     from interlock.embedded.targets import abilities
 
     toml = find_toml(path.resolve() if path.is_dir() else path.resolve().parent)

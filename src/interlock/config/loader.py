@@ -4,7 +4,7 @@ One pass over the files, each on its own; then a look at the set they form. A co
 an invalid config is never run.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path as FilePath
 
 import msgspec
@@ -68,9 +68,17 @@ class LoadResult(msgspec.Struct, frozen=True):
         return tuple(problem for problem in self.problems if problem.severity is Severity.WARNING)
 
 
-def load_paths(paths: Sequence[FilePath], *, abilities: Abilities | None = None) -> LoadResult:
-    """Load files and folders as one set of pipelines, for an installation of these abilities."""
-    load = _Load(abilities)
+def load_paths(
+    paths: Sequence[FilePath],
+    *,
+    abilities: Abilities | None = None,
+    refusal: Callable[[FilePath], str] = lambda _: "",
+) -> LoadResult:
+    """Load files and folders as one set of pipelines, for an installation of these abilities.
+
+    `refusal` says of a file why it is not obeyed, or "".
+    """
+    load = _Load(abilities, refusal)
     for path in paths:
         load.read_place(path)
     load.check_set()
@@ -94,8 +102,9 @@ class _Candidate(msgspec.Struct):
 class _Load:
     """The state of one load."""
 
-    def __init__(self, abilities: Abilities | None) -> None:
+    def __init__(self, abilities: Abilities | None, refusal: Callable[[FilePath], str]) -> None:
         self._abilities = abilities
+        self._refusal = refusal
         self.calendars: dict[str, Calendar] = {}
         self._calendar_files: dict[str, str] = {}
         self._archetypes: dict[FilePath, dict[str, Document | None]] = {}
@@ -128,7 +137,7 @@ class _Load:
     def _read_pipeline(
         self, file: FilePath, place: Place, calendars: frozenset[str], archetypes: Mapping[str, Document | None]
     ) -> None:
-        document = read_file(file)
+        document = self._read(file)
         if not isinstance(document, Document):
             self._report(*document)
             self._unread.add(file.stem)
@@ -153,6 +162,10 @@ class _Load:
             warnings = find_warnings(checked.config, self._abilities, merged.document)
             self._report(*(merged.locate(one) for one in warnings))
 
+    def _read(self, file: FilePath) -> Document | tuple[Problem, ...]:
+        refused = self._refusal(file)
+        return (Problem(str(file), None, "", f"is not obeyed: {refused}"),) if refused else read_file(file)
+
     def _read_calendars(self, folder: FilePath | None) -> frozenset[str]:
         """The names of a folder's calendars. One that is broken counts: its own error is enough."""
         if folder is None:
@@ -160,7 +173,7 @@ class _Load:
         if folder not in self._calendar_names:
             names: set[str] = set()
             for file in config_files(folder):
-                document = read_file(file)
+                document = self._read(file)
                 if isinstance(document, Document):
                     names.add(self._read_calendar(document, file.stem))
                 else:
@@ -191,7 +204,7 @@ class _Load:
         if folder not in self._archetypes:
             found: dict[str, Document | None] = {}
             for file in config_files(folder):
-                document = read_file(file)
+                document = self._read(file)
                 found[file.stem] = document if isinstance(document, Document) else None
                 if not isinstance(document, Document):
                     self._report(*document)

@@ -30,13 +30,15 @@ from interlock.embedded.targets import abilities
 from interlock.model import keys
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.keys import check_id
+from interlock.ownership import Trust
 from interlock.ports.store import Delete
 
 EVERY_SECONDS: Final = 1.0
 
 _log = structlog.get_logger(__name__)
 
-Fingerprint = frozenset[tuple[str, int, int, int]]
+Stamp = tuple[str, int, int, int, int, int]
+Fingerprint = frozenset[Stamp]
 
 
 class Applied(msgspec.Struct, frozen=True):
@@ -60,9 +62,11 @@ class _Look(msgspec.Struct, frozen=True):
 class FolderWatch:
     """Follows one folder (or file, or project). Drive it with `apply` and `look`, or by `start` and `stop`."""
 
-    def __init__(self, control: Control, folder: Path) -> None:
+    def __init__(self, control: Control, folder: Path, trust: Trust | None = None) -> None:
+        """`trust`: which files of other users are obeyed; without it none."""
         self._control = control
         self._folder = folder
+        self._trust = trust or Trust()
         self._where = remembered.folder_key(str(folder.resolve()))
         self._known = ConfigFolder()
         self._applied: _Look | None = None
@@ -127,7 +131,7 @@ class FolderWatch:
     def _look(self) -> _Look:
         try:
             place = find_place(self._folder)
-            problem = self._missing(place)
+            problem = self._missing(place) or self._refused(place)
             beside = [folder for folder in (place.calendars, place.archetypes) if folder is not None]
             helpers = [file for folder in beside for file in config_files(folder)]
         except OSError as error:
@@ -150,13 +154,18 @@ class FolderWatch:
             return f"{_name(before)} is not a folder any more"
         return ""
 
+    def _refused(self, place: Place) -> str:
+        """Why what is in the folder is not obeyed; of a single file the loader says it."""
+        told = self._trust.refusal(place.folder) if place.folder is not None else ""
+        return f"it is not obeyed: {told}" if told else ""
+
     # -------------------------------------------------------------------------------------------------- applying
 
     def apply(self, *, starting: bool = False) -> Applied:
         """Store what the files say now."""
         before = self._known = records.get(self._control.store, self._where, ConfigFolder) or ConfigFolder()
         found = self._look()
-        result = LoadResult((), {}, (), 0) if found.problem else load_paths([self._folder], abilities=abilities())
+        result = LoadResult((), {}, (), 0) if found.problem else self._load()
         written = self._store(result)
         files = {one.config.id: one.file for one in result.configs}
         kept = {} if found.problem else _kept(before, files, result.errors)
@@ -170,6 +179,9 @@ class FolderWatch:
         if written or removed:
             _log.info("pipelines applied", written=written, removed=removed, errors=len(result.errors))
         return Applied(tuple(written), removed, result.problems)
+
+    def _load(self) -> LoadResult:
+        return load_paths([self._folder], abilities=abilities(), refusal=self._trust.refusal)
 
     def _store(self, result: LoadResult) -> list[str]:
         stored = catalog.calendars(self._control.store)
@@ -282,12 +294,13 @@ def _kept(before: ConfigFolder, files: dict[str, str], errors: Iterable[Problem]
     }
 
 
-def _stamp(file: Path) -> tuple[str, int, int, int]:
+def _stamp(file: Path) -> Stamp:
+    """Owner and mode decide whether a file is obeyed, and change without its content."""
     try:
         found = file.stat()
     except OSError:
-        return str(file), 0, 0, 0
-    return str(file), found.st_mtime_ns, found.st_size, found.st_ino
+        return str(file), 0, 0, 0, 0, 0
+    return str(file), found.st_mtime_ns, found.st_size, found.st_ino, found.st_uid, found.st_mode
 
 
 def _exists(file: str) -> bool:

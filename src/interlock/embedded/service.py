@@ -43,6 +43,7 @@ from interlock.jobs.command_output import OutputKept
 from interlock.jobs.secrets import SecretStore
 from interlock.model.errors import InterlockError, StoreError
 from interlock.model.keys import RunKey
+from interlock.ownership import Trust
 from interlock.ports.clock import Clock
 from interlock.ports.job_targets import TargetSettings
 from interlock.ports.jobs import JobRunner
@@ -63,6 +64,7 @@ class ServiceSettings:
 
     store: Path | None
     pipelines: Path | None = None
+    trust: Trust = field(default_factory=Trust)
     watchdog_every: timedelta = timedelta(minutes=5)
     workers: int = WORKERS
     allow_private_addresses: bool | tuple[str, ...] = False
@@ -120,7 +122,9 @@ class Service:
         self.runtime = Runtime(self.engine, workers=settings.workers, watchdog_every=settings.watchdog_every)
         self.feed = EventFeed(self.database)
         self.alerts = AlertDispatcher(self.database, self.engine.store, self._alerting(), self.clock)
-        self.files = FolderWatch(self.control, settings.pipelines) if settings.pipelines is not None else None
+        self.files = (
+            FolderWatch(self.control, settings.pipelines, settings.trust) if settings.pipelines is not None else None
+        )
         self.store_watch = StoreWatch(self.database)
         # What the controller can work in spite of; a part that knows of such a thing adds its question here.
         self.degradation_checks = HealthChecks()

@@ -1,0 +1,1 @@
+"""Attacks of other users of the machine, each against a real process."""
