@@ -63,7 +63,7 @@ def test_a_sick_store(capsys: Capsys, tmp_path: Path) -> None:
     assert not found["dead letters"]["ok"]
     assert "dlq list" in found["dead letters"]["advice"]
     assert not found["permissions"]["ok"]
-    assert "chmod o-w" in found["permissions"]["advice"]
+    assert "chmod go=" in found["permissions"]["advice"]
     assert not found["server"]["ok"]
     assert found["store"]["ok"]
 

@@ -185,7 +185,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_an_older_store_is_not_migrated_by_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s.db"
     Database.open(path, clock=CLOCK).close()
-    monkeypatch.setattr("interlock.embedded.connection._STEPS", (*_STEPS, "next.sql"))
+    monkeypatch.setattr("interlock.embedded.connection.STORE_VERSION", len(_STEPS) + 1)
     with pytest.raises(StoreError, match=rf"version {len(_STEPS)}.* bring it up to date"):
         Database.open(path, clock=CLOCK, read_only=True)
 

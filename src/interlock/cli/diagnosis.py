@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import stat
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -46,11 +45,12 @@ def configs(folder: Path) -> Iterator[Check]:
     from interlock.api.settings import load_project
     from interlock.config.loader import load_paths
 
-    toml = find_toml(folder)
+    toml = None
     try:
+        toml = find_toml(folder)
         project = load_project(toml, folder)
     except InterlockError as error:
-        yield Check(name="settings", ok=False, detail=str(error), advice=f"mend {toml}")
+        yield Check(name="settings", ok=False, detail=str(error), advice=f"mend {toml or 'it'}")
         return
     if toml is not None:
         yield Check(name="settings", ok=True, detail=str(toml))
@@ -146,11 +146,15 @@ def _writable(path: Path) -> Check:
 
 
 def _permissions(path: Path) -> Check:
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if mode & stat.S_IWOTH:
-        advice = f"chmod o-w {path}"
-        return Check(name="permissions", ok=False, detail=f"anybody may write {path} ({mode:o})", advice=advice)
-    return Check(name="permissions", ok=True, detail=f"mode {mode:o}")
+    """Store, log, lock and outputs are the owner's alone."""
+    from interlock.embedded.private_files import exposed
+
+    found = exposed(path)
+    if found:
+        detail = f"others may read or write {', '.join(f'{one} ({mode:o})' for one, mode in found)}"
+        advice = f"chmod go= {' '.join(str(one) for one, _ in found)}"
+        return Check(name="permissions", ok=False, detail=detail, advice=advice)
+    return Check(name="permissions", ok=True, detail="nobody else may read or write it")
 
 
 def _space(path: Path) -> Check:

@@ -45,7 +45,7 @@ def doctor(
 def _checks(store: str | None, url: str | None, *, deep: bool) -> Iterator[Check]:
     from interlock.cli import diagnosis
 
-    target = find_target(store, url)
+    target = find_target(store, url, check=False)
     running = through_server(target)
     yield diagnosis.time_zones()
     yield from diagnosis.configs(Path.cwd())

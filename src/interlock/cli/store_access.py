@@ -65,8 +65,9 @@ def find_target(
     *,
     folder: Path | None = None,
     environment: Mapping[str, str] | None = None,
+    check: bool = True,
 ) -> Target:
-    """The store or server that is meant."""
+    """The store or server that is meant. `check`: refuse a store that is not to be obeyed."""
     folder = folder or Path.cwd()
     environment = os.environ if environment is None else environment
     if store and url:
@@ -77,9 +78,8 @@ def find_target(
     found = given or _of_toml(folder)
     if found is None:
         found = Target("default", path=folder / DEFAULT_NAME)
-        check_store(folder / DEFAULT_NAME, named=False)
-    elif found.path is not None:
-        check_store(found.path, named=True)
+    if check and found.path is not None:
+        check_store(found.path, named=found.origin != "default")
     return found
 
 
@@ -117,11 +117,13 @@ def _of_toml(folder: Path) -> Target | None:
 
 def through_server(target: Target) -> Target:
     """For writing: with the server that has this very store open, if one runs."""
-    from interlock.embedded.discovery import find_server
+    from interlock.embedded.discovery import find_server, ignored
 
     if target.path is None or target.url is not None:
         return target
     found = find_server(target.path)
+    if found is None and (why := ignored(target.path)):
+        typer.echo(f"Warning: {why}", err=True)
     return target if found is None else Target(target.origin, url=found.url, path=target.path)
 
 

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from urllib.parse import quote
 
 from interlock.embedded.clock import pause
+from interlock.embedded.private_files import create_private, tighten
 from interlock.embedded.store_mark import StoreMark
 from interlock.model.errors import StoreError, StoreUnavailableError
 
@@ -85,6 +86,10 @@ def open_store(path: Path | None, *, create: bool, read_only: bool, accept_lost:
     if path is not None:
         _check_place(path, create=create and not read_only, writing=not read_only)
     existed = path is not None and path.exists()
+    if path is not None and not read_only:
+        if create:
+            create_private(path)
+        tighten(path)
     try:
         connection = connect(path, mode="ro" if read_only else "rwc" if create else "rw")
     except sqlite3.Error as error:

@@ -2,21 +2,28 @@
 
 Beside the store lie `<store>.lock`, which the controller holds locked while it lives (the kernel lets go of it however
 it dies), and `<store>.server.json`, which says where it listens. After a `kill -9` the second is left behind; whoever
-reads it checks that the process it names is alive and is still the same one.
+reads it checks that the process it names is alive and is still the same one, and that no stranger made the file.
 """
 
+import errno
 import fcntl
 import os
+import socket
+import stat
 from contextlib import suppress
 from datetime import datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
+from interlock.embedded.private_files import open_private
 from interlock.model.errors import InterlockError, StoreError
 
 _PROC: Final = Path("/proc")
+_MOST_BYTES: Final = 64 * 1024
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -43,7 +50,7 @@ class StoreLock:
     def take(self) -> None:
         """Take it, or say who has it."""
         try:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = open_private(self._path, os.O_RDWR)
         except OSError as error:
             raise StoreError(
                 f"store {self._store}: its lock {self._path} cannot be opened: {error.strerror}: check its directory"
@@ -87,7 +94,8 @@ def announce(store: Path, url: str, started: datetime) -> None:
     content = msgspec.json.encode(Server(url=url, pid=pid, started=started, process_start=_process_start(pid)))
     target = server_file(store)
     fresh = target.with_name(f"{target.name}.{pid}")
-    file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    fresh.unlink(missing_ok=True)
+    file = open_private(fresh, os.O_WRONLY | os.O_EXCL)
     try:
         os.write(file, content)
         fresh.replace(target)
@@ -101,21 +109,79 @@ def announce(store: Path, url: str, started: datetime) -> None:
 def withdraw(store: Path) -> None:
     """This process listens no more."""
     found = _read(store)
-    if found is not None and found.pid == os.getpid():
+    if isinstance(found, Server) and found.pid == os.getpid():
         server_file(store).unlink(missing_ok=True)
 
 
 def find_server(store: Path) -> Server | None:
-    """The controller that runs on a store now; what a dead one left behind does not count."""
+    """The controller that runs on a store now; what a dead one left behind, or a stranger made, does not count."""
     found = _read(store)
-    return found if found is not None and _alive(found) else None
+    return found if isinstance(found, Server) and _alive(found) and not _doubt(store, found) else None
 
 
-def _read(store: Path) -> Server | None:
+def ignored(store: Path) -> str:
+    """Why the discovery file of a store is not believed, in words; "" when it is, or when there is none."""
+    found = _read(store)
+    why = found if isinstance(found, str) else _doubt(store, found) if _alive(found) else ""
+    return f"{server_file(store)} is ignored: {why}" if why else ""
+
+
+def _read(store: Path) -> Server | str:
+    """What the file says, or why it is not believed. Whoever can plant one would be sent the token of its reader."""
+    path = server_file(store)
     try:
-        return msgspec.json.decode(server_file(store).read_bytes(), type=Server)
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return "it is a symbolic link" if error.errno == errno.ELOOP else ""
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            return "it is no regular file"
+        if found.st_uid not in _believed(store):
+            return f"it belongs to user {found.st_uid}, neither to you nor to the owner of the store"
+        if found.st_mode & 0o077:
+            return f"others may read or write it (mode {stat.S_IMODE(found.st_mode):o})"
+        return msgspec.json.decode(os.read(file, _MOST_BYTES), type=Server)
     except (OSError, msgspec.DecodeError):
-        return None
+        return "it cannot be read"
+    finally:
+        os.close(file)
+
+
+def _believed(store: Path) -> set[int]:
+    """Whose word about a store is believed. That its owner may be trusted was decided when the store was named."""
+    users = {os.geteuid(), 0}
+    with suppress(OSError):
+        users.add(store.stat().st_uid)
+    return users
+
+
+def _doubt(store: Path, server: Server) -> str:
+    """Why a file that names a live process is still not believed."""
+    owner = _process_owner(server.pid)
+    if owner is not None and owner not in _believed(store):
+        return f"process {server.pid} belongs to user {owner}"
+    if not _of_this_machine(server.url):
+        return f"{server.url} is not an address of this machine"
+    return ""
+
+
+def _of_this_machine(url: str) -> bool:
+    """Loopback, or an address of its own: one that can be bound."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if parts.scheme != "http" or parts.port is None:
+            return False
+        if host == "localhost":
+            return True
+        address = ip_address(host)
+        family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((str(address), 0))
+    except (ValueError, OSError):
+        return False
+    return True
 
 
 def _alive(server: Server) -> bool:
@@ -127,7 +193,7 @@ def _alive(server: Server) -> bool:
         return False
     except OSError:
         pass  # somebody else's process: it exists
-    return not server.process_start or _process_start(server.pid) == server.process_start
+    return _process_start(server.pid) == server.process_start
 
 
 def _process_start(pid: int) -> str:
@@ -139,3 +205,13 @@ def _process_start(pid: int) -> str:
     # The second field is the program's name in parentheses and may hold anything; the start is the 22nd.
     fields = text.rpartition(")")[2].split()
     return fields[19] if len(fields) > 19 else ""
+
+
+def _process_owner(pid: int) -> int | None:
+    """The effective user of a process; None where that cannot be told."""
+    try:
+        lines = (_PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    found = next((line.split() for line in lines if line.startswith("Uid:")), [])
+    return int(found[2]) if len(found) > 2 else None

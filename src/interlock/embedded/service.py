@@ -32,6 +32,7 @@ from interlock.embedded.engine import Engine
 from interlock.embedded.feed import EventFeed
 from interlock.embedded.files import Applied, FolderWatch
 from interlock.embedded.health import HealthChecks
+from interlock.embedded.private_files import JOBS
 from interlock.embedded.runtime import WORKERS, Runtime
 from interlock.embedded.sessions import Sessions
 from interlock.embedded.store_watch import StoreWatch
@@ -247,7 +248,7 @@ class Service:
 
 def _target_settings(service: Service, settings: ServiceSettings) -> TargetSettings:
     """What has to outlive the controller lies beside its store; a store in memory has nothing beside it."""
-    beside = settings.store.with_name(settings.store.name + ".jobs") if settings.store is not None else None
+    beside = settings.store.with_name(settings.store.name + JOBS) if settings.store is not None else None
     return TargetSettings(
         clock=service.clock,
         environment=settings.environment,

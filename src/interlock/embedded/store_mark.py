@@ -17,6 +17,7 @@ from typing import Final
 
 import structlog
 
+from interlock.embedded.private_files import open_private
 from interlock.embedded.store_file import WAL
 from interlock.model.errors import StoreBehindError
 
@@ -50,7 +51,7 @@ class StoreMark:
         """The store has come this far. What goes wrong with the mark is no reason to refuse a commit."""
         try:
             if self._file is None:
-                self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._file = open_private(self._path, os.O_WRONLY)
             os.pwrite(self._file, b"%0*d\n" % (_DIGITS, change), 0)
         except OSError as error:
             if not self._failed:
