@@ -87,6 +87,7 @@ TABLE: list[tuple[str, str, Any, set[str]]] = [
     ("POST", f"{V1}/watchdog/run", None, {"operate"}),
     ("GET", f"{V1}/alerts", None, {"operate"}),
     ("POST", f"{V1}/alerts:test", {"channel": "none"}, {"operate"}),
+    ("POST", f"{V1}/pipelines/gold/probes:run", {"key": "none"}, {"operate"}),
     ("GET", f"{V1}/dlq", None, {"operate"}),
     ("POST", f"{V1}/dlq/redrive", {"ids": [99]}, {"operate"}),
     ("PUT", f"{V1}/pipelines/gold", {}, set()),

@@ -45,6 +45,7 @@ ROUTES = [
     ("PUT", f"{V1}/calendars/{{name}}"),
     ("GET", f"{V1}/alerts"),
     ("POST", f"{V1}/alerts:test"),
+    ("POST", f"{V1}/pipelines/{{pipeline}}/probes:run"),
     ("GET", f"{V1}/dlq"),
     ("POST", f"{V1}/dlq/redrive"),
     ("GET", f"{V1}/stats"),

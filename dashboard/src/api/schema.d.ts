@@ -200,6 +200,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/pipelines/{pipeline}/probes:run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try a probe
+         * @description One look, now, with the controller's own secrets and network. It writes no sensor and moves no interval.
+         */
+        post: operations["runProbe"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/pipelines/{pipeline}/runs": {
         parameters: {
             query?: never;
@@ -310,13 +330,40 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Claim the job of a run
-         * @description Take the job of a run of type `external`: it is opened and started as yours, if its rules pass.
+         * Claim or cancel a run
+         * @description `{date}:claim` (`job:write`) takes the job of a run of type `external`: it is opened and started as yours, if its
+         *     rules pass.
          *
          *     `409` when it is not yours: `not-ready` may change, `not-claimable` will not. The same `claimId` again gets the
          *     same answer. `POST pipelines/{id}/jobs` reports how the job ended.
+         *
+         *     `{date}:cancel` (`operate`) ends a waiting attempt at once (`cancelled`), or has a running job stopped at its target
+         *     (`stopping`; `GET` of the run says when that is done, and why it cannot be, if so).
          */
-        post: operations["claimRun"];
+        post: operations["actOnRun"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/pipelines/{pipeline}/jobs/{run_id}/output": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What a job wrote
+         * @description At most 64 KiB of text from an offset; live while the job runs.
+         *
+         *     `X-Next-Offset` is where to read on, `X-Complete: true` says that nothing more will come, `X-Link` is where a person
+         *     reads the rest, if the target keeps it elsewhere.
+         */
+        get: operations["readJobOutput"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -882,6 +929,25 @@ export interface components {
         CalendarPage: {
             items: components["schemas"]["Calendar"][];
         };
+        /** Cancel */
+        Cancel: {
+            /** Format: date-time */
+            at: string;
+            /** @default  */
+            by: string;
+            /** @default  */
+            reason: string;
+            /** @default  */
+            problem: string;
+        };
+        /** Cancelled */
+        Cancelled: {
+            pipeline: string;
+            schedule: string;
+            date: string;
+            /** @enum {string} */
+            outcome: "cancelled" | "stopping";
+        };
         /**
          * ChannelChoice
          * @example {
@@ -922,15 +988,6 @@ export interface components {
             runId: string;
             /** @default  */
             claimedBy: string;
-        };
-        /**
-         * ClaimAsked
-         * @example {
-         *       "claimId": "host-7-2026-03-03T06:00:01"
-         *     }
-         */
-        ClaimAsked: {
-            claimId: string;
         };
         /** CodeView */
         CodeView: {
@@ -1408,6 +1465,29 @@ export interface components {
             /** @default false */
             force: boolean;
         };
+        /**
+         * ProbeChoice
+         * @example {
+         *       "key": "row-count"
+         *     }
+         */
+        ProbeChoice: {
+            key: string;
+            date?: string | null;
+        };
+        /** ProbeTrial */
+        ProbeTrial: {
+            pipeline: string;
+            key: string;
+            ok: boolean;
+            /** @default  */
+            date: string;
+            data?: {
+                [key: string]: unknown;
+            } | null;
+            /** @default  */
+            error: string;
+        };
         /** Problem */
         Problem: {
             type: string;
@@ -1493,6 +1573,7 @@ export interface components {
             decision: "accepted" | "rejected" | "pending";
             /** @default  */
             reason: string;
+            undatedSensors?: string[];
         };
         /**
          * RerunAsked
@@ -1563,6 +1644,21 @@ export interface components {
             /** @default [] */
             history: components["schemas"]["RuleChange"][];
         };
+        /**
+         * RunAction
+         * @example {
+         *       "claimId": "host-7-2026-03-03T06:00:01"
+         *     }
+         * @example {
+         *       "reason": "wrong input"
+         *     }
+         */
+        RunAction: {
+            /** @default  */
+            claimId: string;
+            /** @default  */
+            reason: string;
+        };
         /** RunDetail */
         RunDetail: {
             pipeline: string;
@@ -1599,6 +1695,7 @@ export interface components {
             rulesLive: boolean;
             jobLog: components["schemas"]["JobRecord"][];
             reruns: components["schemas"]["RerunRecord"][];
+            cancel?: components["schemas"]["Cancel"] | null;
             events: components["schemas"]["EventView"][];
             budgets: {
                 [key: string]: components["schemas"]["Budget"];
@@ -3332,6 +3429,132 @@ export interface operations {
             };
         };
     };
+    runProbe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The pipeline's id. */
+                pipeline: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProbeChoice"];
+            };
+        };
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProbeTrial"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request did not arrive in time. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The body is too large. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listRuns: {
         parameters: {
             query?: {
@@ -3927,7 +4150,7 @@ export interface operations {
             };
         };
     };
-    claimRun: {
+    actOnRun: {
         parameters: {
             query?: never;
             header?: never;
@@ -3935,14 +4158,14 @@ export interface operations {
                 /** @description The pipeline's id. */
                 pipeline: string;
                 schedule: string;
-                /** @description The run's date and what is done: `2026-03-03:claim`. */
+                /** @description The date and what is done: `2026-03-03:claim`, `2026-03-03:cancel`. */
                 slot: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ClaimAsked"];
+                "application/json": components["schemas"]["RunAction"];
             };
         };
         responses: {
@@ -3952,7 +4175,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Claim"];
+                    "application/json": components["schemas"]["Claim"] | components["schemas"]["Cancelled"];
                 };
             };
             /** @description The request cannot be read: malformed JSON or a malformed request. */
@@ -4020,6 +4243,115 @@ export interface operations {
             };
             /** @description The body is too large. */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readJobOutput: {
+        parameters: {
+            query?: {
+                /** @description Where to read on. */
+                offset?: number;
+            };
+            header?: never;
+            path: {
+                /** @description The pipeline's id. */
+                pipeline: string;
+                /** @description The run id of an attempt: `runId`. */
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 
 from interlock import __version__
-from interlock.cli import alerts, dlq, job, sensor, trusting
+from interlock.cli import alerts, dlq, job, probe, sensor, trusting
 from interlock.cli.apply import apply
 from interlock.cli.backup import backup, restore
 from interlock.cli.cancel import cancel
@@ -78,6 +78,7 @@ for _name, _group in (
     ("job", job.app),
     ("dlq", dlq.app),
     ("alerts", alerts.app),
+    ("probe", probe.app),
     ("token", token),
 ):
     app.add_typer(_group, name=_name)

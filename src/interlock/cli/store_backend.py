@@ -7,6 +7,7 @@ import getpass
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +34,7 @@ from interlock.control import (
 from interlock.control.config_files import degradations
 from interlock.control.context import Control
 from interlock.control.event_views import Wanted
+from interlock.decide.templates import for_jobs
 from interlock.embedded import delivery_views
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
@@ -83,6 +85,11 @@ class StoreBackend:
     @property
     def _control(self) -> Control:
         return self._engine.control
+
+    def control_with(self, environment: Mapping[str, str]) -> Control:
+        """What decides, with the variables of this environment that templates may use."""
+        settings = replace(self._control.settings, environment=for_jobs(environment))
+        return replace(self._control, settings=settings)
 
     # ------------------------------------------------------------------------------------------------ sensors
 

@@ -328,6 +328,17 @@ class Delivery(_Answer, frozen=True, kw_only=True):
     error: str = ""
 
 
+class ProbeTrial(_Answer, frozen=True, kw_only=True):
+    """What a probe saw when it was tried by hand, or why it failed."""
+
+    pipeline: str
+    key: str
+    ok: bool
+    date: str = ""
+    data: dict[str, Any] | None = None
+    error: str = ""
+
+
 class ChannelTest(_Answer, frozen=True, kw_only=True):
     """What became of a test alert on one channel."""
 

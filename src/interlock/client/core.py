@@ -76,6 +76,10 @@ class Core:
         """Create or change a named calendar: `{"name": "month-end", "dates": ["2026-03-31"]}`, or `days`."""
         return self.exchange.call(requests.put_calendar(document), answers.Calendar)
 
+    def run_probe(self, pipeline: str, key: str, *, date: str | None = None) -> Flow[answers.ProbeTrial]:
+        """Have the controller look with a probe, once and now: what it saw, or why it failed. Nothing is written."""
+        return self.exchange.call(requests.post_probe(pipeline, key, date), answers.ProbeTrial, repeatable=False)
+
     # --------------------------------------------------------------------------------------------------- runs
 
     def readiness(

@@ -123,6 +123,11 @@ def list_alerts(state: str | None, channel: str | None) -> Send:
     return Send(method="GET", path=ALERTS, params=_given(state=state, channel=channel))
 
 
+def post_probe(pipeline: str, key: str, date: str | None) -> Send:
+    """Try a probe."""
+    return _with_body("POST", f"{_pipeline(pipeline)}/probes:run", {"key": key, **_given(date=date)})
+
+
 def post_alerts_test(channel: str | None) -> Send:
     """Try the channels."""
     return _with_body("POST", f"{ALERTS}:test", _given(channel=channel))

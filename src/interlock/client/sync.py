@@ -98,6 +98,7 @@ class Client:
     run_watchdog = _method(Core.run_watchdog)
     alerts = _method(Core.alerts)
     test_alerts = _method(Core.test_alerts)
+    run_probe = _method(Core.run_probe)
     dead_letters = _method(Core.dead_letters)
     redrive = _method(Core.redrive)
 
