@@ -13,6 +13,7 @@ from interlock.model.config import Calendar, JobType, PipelineConfig
 from interlock.model.config_descriptions import DESCRIPTIONS
 from interlock.model.events import CATALOGUE
 from interlock.model.job_configs import JOB_CONFIGS
+from interlock.model.probe_configs import PROBE_CONFIGS
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -83,6 +84,11 @@ def config_page() -> str:
         jobs = _Sections()
         jobs.visit(struct, f"job.config of {type_}")
         parts += jobs.lines
+    parts += ["", "## Probes", "", "`config` of a probe by its `type`."]
+    for kind, probe in PROBE_CONFIGS.items():
+        probes = _Sections()
+        probes.visit(probe, f"probes[].config of {kind}")
+        parts += probes.lines
     return "\n".join(parts) + "\n"
 
 

@@ -17,6 +17,7 @@ from interlock.model.config import Calendar, PipelineConfig
 from interlock.model.config_descriptions import DESCRIPTIONS
 from interlock.model.events import EventType
 from interlock.model.job_configs import JOB_CONFIGS
+from interlock.model.probe_configs import PROBE_CONFIGS
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 PAGES: Final = sorted(DOCS.rglob("*.md"))
@@ -52,7 +53,8 @@ def test_every_whole_pipeline_is_valid(text: str) -> None:
 
 def test_every_key_of_a_config_is_in_a_guide() -> None:
     wanted = {key for keys in DESCRIPTIONS.values() for key in keys} | {"exclusions", "mode"}
-    wanted |= {field.encode_name for struct in JOB_CONFIGS.values() for field in msgspec.structs.fields(struct)}
+    structs = [*JOB_CONFIGS.values(), *PROBE_CONFIGS.values()]
+    wanted |= {field.encode_name for struct in structs for field in msgspec.structs.fields(struct)}
     missing = {key for key in wanted if not re.search(rf"\b{re.escape(key)}\b", GUIDE)}
     assert missing == set()
 

@@ -7,6 +7,7 @@ from msgspec import inspect
 from interlock.model import config
 from interlock.model.config_descriptions import DESCRIPTIONS
 from interlock.model.job_configs import JOB_CONFIGS
+from interlock.model.probe_configs import PROBE_CONFIGS
 
 STRUCTS = [
     one
@@ -21,7 +22,7 @@ def test_every_key_is_described(struct: type[msgspec.Struct]) -> None:
     assert all(text.rstrip("`").endswith(".") for text in DESCRIPTIONS[struct].values())
 
 
-@pytest.mark.parametrize("struct", JOB_CONFIGS.values(), ids=lambda one: one.__name__)
+@pytest.mark.parametrize("struct", [*JOB_CONFIGS.values(), *PROBE_CONFIGS.values()], ids=lambda one: one.__name__)
 def test_every_key_of_a_job_config_is_described(struct: type[msgspec.Struct]) -> None:
     found = inspect.type_info(struct)
     assert isinstance(found, inspect.StructType)

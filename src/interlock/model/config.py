@@ -255,17 +255,12 @@ class ProbeType(StrEnum):
 class Probe(_Config, frozen=True, kw_only=True):
     """A pull sensor: run on an interval and before an evaluation, writes its result as the sensor `key`."""
 
-    key: Annotated[str, Meta(min_length=1, description="The sensor that is written, and the probe's name")]
+    key: Annotated[str, Meta(min_length=1)]
     type: ProbeType
     config: dict[str, Any] = {}
-    interval: Annotated[
-        Duration | None, Meta(description="At most one look in so much time; default: the evaluation's interval")
-    ] = None
-    timeout: Annotated[Duration, Meta(description="How long a look may take")] = Duration(seconds=30)
-    ttl: Annotated[
-        Duration | None,
-        Meta(description="After this long the observation counts as absent; default: twice the interval, and timeout"),
-    ] = None
+    interval: Duration | None = None
+    timeout: Duration = Duration(seconds=30)
+    ttl: Duration | None = None
 
 
 class PipelineConfig(_Config, frozen=True, kw_only=True, dict=True):

@@ -143,7 +143,7 @@ DESCRIPTIONS: Final[Mapping[type[msgspec.Struct], Mapping[str, str]]] = {
         "type": "How the sensor is asked for.",
         "config": "What that needs to know; its keys depend on `type`.",
         "interval": "At most once in this time. Default: the evaluation's `interval`.",
-        "timeout": "How long an answer may take. Then `PROBE_FAILED`, and nothing is written.",
-        "ttl": "For how long an observation counts.",
+        "timeout": "How long an answer may take, at most 10m. Then `PROBE_FAILED`, and nothing is written.",
+        "ttl": "For how long an observation counts. Default: twice the interval, and the timeout.",
     },
 }
