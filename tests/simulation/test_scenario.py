@@ -106,7 +106,8 @@ def test_answers_of_probes_are_timed() -> None:
         (probed({"data": {}}, {"at": "soon", "data": {}}), "'soon' is not a time"),
         (probed({"data": {}}, key="lande"), "no pipeline 'gold' of this scenario has a probe 'lande'"),
         (probed({"data": {}}, pipeline="gol"), "no pipeline 'gol' of this scenario has a probe 'landed'"),
-        (probed(), "probes.gold.landed"),
+        (probed(), "probes.gold.landed: a probe has at least one answer"),
+        (probed({"dta": {}}), "probes.gold.landed[0].dta: unknown key"),
     ],
 )
 def test_answers_of_probes_that_cannot_be_played(fields: dict[str, Any], message: str) -> None:

@@ -85,6 +85,9 @@ def _wrong(value: object, type_: inspect.Type, path: Path, meant: str = "") -> I
             yield from _wrong_mapping(value, type_, path)
         case inspect.ListType():
             yield from _wrong_list(value, type_, path)
+        case inspect.DictType() if isinstance(value, Mapping):
+            for key, inner in value.items():
+                yield from _wrong(inner, type_.value_type, (*path, str(key)))
         case inspect.StrType() if isinstance(value, str):
             yield from _wrong_text(value, type_, path, meant)
         case inspect.IntType() | inspect.FloatType() if _fits(value, type_):

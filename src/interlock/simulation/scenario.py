@@ -130,7 +130,7 @@ class _File(_Part, frozen=True, kw_only=True):
     calendars: list[dict[str, Any]] = []
     pools: dict[str, Annotated[int, Meta(ge=1)]] = {}
     jobs: dict[str, list[ScriptedJob]] = {}
-    probes: dict[str, dict[str, Annotated[list[ScriptedLook], Meta(min_length=1)]]] = {}
+    probes: dict[str, dict[str, list[ScriptedLook]]] = {}
     steps: list[Step] = []
     expect: Expectations = Expectations()
 
@@ -376,6 +376,8 @@ class _Reader:
         self, path: tuple[str | int, ...], looks: list[ScriptedLook], start: datetime | None
     ) -> tuple[TimedLook, ...]:
         found: list[TimedLook] = []
+        if not looks:
+            self._add(path, "a probe has at least one answer: {data: {...}} or {error: ...}")
         for index, look in enumerate(looks):
             here = (*path, index)
             if (look.data is None) == (not look.error):
