@@ -86,8 +86,7 @@ def _wrong(value: object, type_: inspect.Type, path: Path, meant: str = "") -> I
         case inspect.ListType():
             yield from _wrong_list(value, type_, path)
         case inspect.DictType() if isinstance(value, Mapping):
-            for key, inner in value.items():
-                yield from _wrong(inner, type_.value_type, (*path, str(key)))
+            yield from _wrong_entries(value, type_, path)
         case inspect.StrType() if isinstance(value, str):
             yield from _wrong_text(value, type_, path, meant)
         case inspect.IntType() | inspect.FloatType() if _fits(value, type_):
@@ -100,6 +99,11 @@ def _wrong(value: object, type_: inspect.Type, path: Path, meant: str = "") -> I
             yield from _wrong_duration(value, path)
         case _ if not _fits(value, type_):
             yield Finding(path, f"{_mismatch(value, _wanted(type_))}{_yaml_hint(value, type_)}")
+
+
+def _wrong_entries(value: Mapping[object, object], type_: inspect.DictType, path: Path) -> Iterator[Finding]:
+    for key, inner in value.items():
+        yield from _wrong(inner, type_.value_type, (*path, str(key)))
 
 
 def _wrong_mapping(value: object, type_: inspect.StructType, path: Path) -> Iterator[Finding]:
