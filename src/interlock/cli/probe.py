@@ -68,8 +68,8 @@ def _by_server(target: Target, pipeline: str, key: str, date: str | None) -> "Pr
 def _by_us(target: Target, pipeline: str, key: str, date: str | None) -> "ProbeTrial":
     """With the config in the store, the settings of this folder and the environment of this command."""
     from interlock.api.settings import load_project
-    from interlock.cli.store_access import find_toml
     from interlock.cli.store_backend import opened
+    from interlock.cli.trusting import find_toml
     from interlock.client.answers import ProbeTrial
     from interlock.control import probing
     from interlock.embedded.probe_threads import look_once
