@@ -1,8 +1,8 @@
 """Who is calling, and what they may do.
 
-On loopback, until the first token was made, everybody on the machine may do everything; from then on a bearer token is
-needed, or the cookie of a session that was begun with one. Each route names the scope it needs; what a token is limited
-to is asked with the pipeline in hand.
+On loopback, until the first token was made, the controller's own user may do everything (`peers`), and nobody else
+anything; from then on a bearer token is needed, or the cookie of a session that was begun with one. Each route names
+the scope it needs; what a token is limited to is asked with the pipeline in hand.
 """
 
 from http import HTTPStatus
@@ -57,7 +57,7 @@ class Principal(msgspec.Struct, frozen=True):
 def authenticate(service: Service, shown: Credentials) -> Principal | None:
     """The caller who shows this; None when nobody can be told."""
     if not service.tokens.required():
-        return Principal(LOCAL)
+        return Principal(LOCAL) if shown.own_user or service.settings.insecure_no_auth else None
     if shown.authorization:
         kind, _, text = shown.authorization.partition(" ")
         token = service.tokens.verify(text.strip()) if kind.lower() == "bearer" else None
@@ -70,7 +70,10 @@ def authenticate(service: Service, shown: Credentials) -> Principal | None:
 
 def unauthorised() -> RequestError:
     """The refusal of a caller who shows no token that works."""
-    detail = "a bearer token that works is needed: `interlock token create` makes one"
+    detail = (
+        "a bearer token that works is needed: `interlock token create --scope admin --name NAME`, run by the"
+        " controller's user, makes one; set it as INTERLOCK_TOKEN"
+    )
     return RequestError(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers=_CHALLENGE)
 
 

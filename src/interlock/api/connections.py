@@ -18,6 +18,8 @@ import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from interlock.api import problems
+from interlock.api.credentials import OWN_USER
+from interlock.api.peers import is_own_user
 
 _MOST: Final = 2000
 _QUIET_SECONDS: Final = 10.0
@@ -63,6 +65,8 @@ class Connection(H11Protocol):
             self._warn(count)
             self.app = _full
         super().connection_made(transport)
+        # At once: of a client that closes its end while it is answered, nobody could tell later.
+        self.app_state = {**self.app_state, OWN_USER: is_own_user(self.client, self.server)}
         if count >= self.limits.most:
             transport.close()
         else:

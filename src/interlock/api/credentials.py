@@ -1,4 +1,4 @@
-"""What a request shows of its sender: a bearer token, the cookie of a session, and the page it came from.
+"""What a request shows of its sender: a bearer token, the cookie of a session, whose connection it is, and its page.
 
 A browser sends the cookie by itself, also when a foreign page makes it write; and SameSite does not tell ports of one
 host apart. So a write by cookie must name our own origin and carry `X-Interlock: 1`, which a foreign page cannot send
@@ -17,15 +17,20 @@ from interlock.api.problems import RequestError
 
 HEADER: Final = "X-Interlock"
 _HEADER: Final = HEADER.lower().encode()
+OWN_USER: Final = "own_user"
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 Headers = Mapping[bytes, bytes]
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """What a sender shows; both may be empty. A bearer token wins."""
+    """What a sender shows; both may be empty. A bearer token wins.
+
+    `own_user`: the connection is one of the controller's own user, on this machine; counts until there is a token.
+    """
 
     authorization: str = ""
     session: str = ""
+    own_user: bool = False
 
 
 def headers_of(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
@@ -42,7 +47,8 @@ def cookie_name(scope: Mapping[str, Any]) -> str:
 def credentials_of(scope: Mapping[str, Any], headers: Headers) -> Credentials:
     """What the sender of a request shows."""
     authorization = headers.get(b"authorization", b"").decode("latin-1")
-    return Credentials(authorization, "" if authorization else _cookie(headers, cookie_name(scope)))
+    session = "" if authorization else _cookie(headers, cookie_name(scope))
+    return Credentials(authorization, session, scope.get("state", {}).get(OWN_USER) is True)
 
 
 def _cookie(headers: Headers, name: str) -> str:

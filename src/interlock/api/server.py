@@ -98,10 +98,16 @@ def _run(settings: ServeSettings, service: Service, listener: socket.socket, bes
                 store=str(settings.service.store or "in memory"),
                 pipelines=len(service.engine.store.pipelines()),
                 problems=len(applied.problems),
-                access="tokens required" if service.tokens.required() else "open to this machine: no token was made",
+                access=_access(service),
             )
             with beside(service, url):
                 server.run(sockets=[listener])
+
+
+def _access(service: Service) -> str:
+    if service.tokens.required():
+        return "tokens required"
+    return "everybody on this machine" if service.settings.insecure_no_auth else "this user, on this machine"
 
 
 def server_config(service: Service, limits: ConnectionLimits, *, public_url: str = "") -> uvicorn.Config:
@@ -205,11 +211,26 @@ def bind(host: str, port: int) -> socket.socket:
 
 def check_exposure(host: str, service: Service) -> None:
     """Beyond this machine, only with tokens."""
+    if service.settings.insecure_no_auth:
+        _check_insecure(host, service)
+        return
     if is_loopback_name(host) or service.tokens.usable():
         return
     raise BindError(
         f"refusing to listen on {host} without a token: anybody who reaches it could start jobs. Make one first "
         "(`interlock token create --scope admin --name me`), or listen on 127.0.0.1"
+    )
+
+
+def _check_insecure(host: str, service: Service) -> None:
+    if not is_loopback_name(host):
+        raise BindError(f"--insecure-no-auth is for loopback only: refusing to listen on {host} with it")
+    if service.tokens.required():
+        raise BindError("--insecure-no-auth has no effect on a store with tokens: leave it out")
+    _log.warning(
+        "EVERY USER OF THIS MACHINE MAY RUN JOBS AS THIS CONTROLLER",
+        because="it was started with --insecure-no-auth",
+        instead="leave it out: your own commands, curl and the SDK work without it; others need a token",
     )
 
 

@@ -92,7 +92,10 @@ def begin_session(
 ) -> Response[SessionView]:
     """Exchange a token or a code for a cookie. Where no token is needed, there is no session, and none is begun."""
     if not service.tokens.required():
-        return Response(_view(service, Principal("local")))
+        caller = authenticate(service, credentials_of(request.scope, headers_of(request.scope)))
+        if caller is None:
+            raise unauthorised()
+        return Response(_view(service, caller))
     value = _exchanged(service, data)
     session = service.sessions.find(value) if value is not None else None
     if value is None or session is None:

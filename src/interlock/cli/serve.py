@@ -52,6 +52,9 @@ def serve(  # noqa: PLR0913  each is an option
         bool | None,
         typer.Option("--allow-private-addresses/--refuse-private-addresses", help="May HTTP jobs call them?"),
     ] = None,
+    insecure_no_auth: Annotated[
+        bool, typer.Option("--insecure-no-auth", help="Let every user of this machine in; on loopback only.")
+    ] = False,
     accept_lost_wal: Annotated[
         bool, typer.Option("--accept-lost-wal", help="Go on with a store whose latest writes are lost.")
     ] = False,
@@ -91,6 +94,7 @@ def serve(  # noqa: PLR0913  each is an option
         pools=project.pools,
         alerts=project.alerts,
         json_logs=json_logs,
+        insecure_no_auth=insecure_no_auth,
         accept_lost=accept_lost_wal,
     )
     chosen_port = project.port if port is None else port

@@ -66,7 +66,9 @@ def list_(*, store: StoreOption = None, json: JsonOption = False) -> None:
         return
     console = plain_console()
     if not found:
-        console.print("There are no tokens: the API is open to this machine, and to no other.")
+        console.print(
+            "There are no tokens: the API is open to the controller's own user on this machine, to nobody else."
+        )
         return
     rows = [["NAME", "SCOPES", "LIMITED TO", "CREATED", "REVOKED"]]
     for one in found:
