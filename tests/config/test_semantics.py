@@ -547,3 +547,16 @@ def test_both_ways_out_can_be_pasted() -> None:
     (error,), _ = found(job("command", command="echo 'it is' \"a b\" | tee f"))
     assert "Write a list if that is meant: [echo, 'it is', 'a b', '|', tee, f];" in error
     assert "[sh, -c, 'echo ''it is'' \"a b\" | tee f']" in error
+
+
+def test_more_sensors_than_a_run_can_remember_are_refused() -> None:
+    rules = [{"key": f"sensor-{number:03}", "check": "exists"} for number in range(600)]
+    (error,), _ = found(pipeline(validation={"rules": rules}))
+    assert error.startswith("validation.rules: the rules read 600 sensors, more than a run can remember")
+    assert found(pipeline(validation={"rules": rules[:500]}))[0] == []
+
+
+def test_a_long_drift_field_counts_for_every_post_run_sensor() -> None:
+    rules = [{"key": f"sensor-{number:03}", "check": "exists"} for number in range(200)]
+    (error,), _ = found(pipeline(postRun={"rules": rules, "driftField": "f" * 500}))
+    assert error.startswith("postRun.rules: the rules read 20")

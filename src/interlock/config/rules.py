@@ -4,7 +4,7 @@ A rule that can never pass, or that ignores what its author wrote, is the kind o
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from interlock.config.problems import Finding, Path
 from interlock.config.suggestions import did_you_mean
@@ -16,9 +16,15 @@ from interlock.model.errors import InvalidValueError
 from interlock.model.keys import UPSTREAM, check_sensor_key
 from interlock.model.sensor import is_upstream
 
+# A record of a run takes 390 KB. The largest, the baseline, has up to five entries for a sensor, of its key and at
+# most 60 bytes each, besides what the sensors said.
+_MAX_REMEMBERED: Final = 60_000
+_PER_SENSOR: Final = 100
+
 
 def check_rules(config: PipelineConfig) -> Iterator[Finding]:
     """The rules of validation and post-run."""
+    yield from _check_amount(config)
     upstreams = {entry.pipeline for entry in config.after}
     for index, rule in enumerate(config.validation.rules):
         yield from _check_rule(rule, ("validation", "rules", index), upstreams)
@@ -27,6 +33,22 @@ def check_rules(config: PipelineConfig) -> Iterator[Finding]:
     if config.validation.trigger is Mode.ALL:
         yield from _check_ages(config.validation.rules, ("validation", "rules"))
     yield from _check_ages(config.post_run.rules if config.post_run else (), ("postRun", "rules"))
+
+
+def _check_amount(config: PipelineConfig) -> Iterator[Finding]:
+    """A run remembers, in one item of the store, something of each sensor that it reads."""
+    names = {rule.key for rule in config.validation.rules} | {UPSTREAM + entry.pipeline for entry in config.after}
+    names |= {schedule.trigger.key for schedule in config.all_schedules if schedule.trigger is not None}
+    watched = {rule.key for rule in config.post_run.rules} if config.post_run else set()
+    drift = len(config.post_run.drift_field.encode()) * len(watched) if config.post_run else 0
+    every = names | watched
+    size = sum(len(name.encode()) + _PER_SENSOR for name in every) + drift
+    if size > _MAX_REMEMBERED:
+        message = (
+            f"the rules read {len(every)} sensors, more than a run can remember"
+            f" ({size} bytes of at most {_MAX_REMEMBERED}): split the pipeline, or shorten the keys"
+        )
+        yield Finding(("postRun", "rules") if len(watched) > len(names) else ("validation", "rules"), message)
 
 
 def _check_ages(rules: Sequence[Rule], path: Path) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from interlock.control import catalog, changed_inputs, readiness, records
 from interlock.control.context import Control
 from interlock.decide import late_data, transitions
-from interlock.decide.drift import Drift, find_drift, lacks_baseline
+from interlock.decide.drift import Drift, find_drift, lacks_baseline, remembered
 from interlock.decide.sensors import Reading, concerned, key_matches, run_period
 from interlock.model import keys
 from interlock.model.config import Mode, PipelineConfig
@@ -209,7 +209,11 @@ def _post_run(
         return [*heard, _put_baseline(run.key, after, baseline)], [event], request
     captured: list[Event] = []
     if lacks_baseline(config.post_run, reading.key, baseline.sensors, sensor.data):
-        after = replace(after, sensors=after.sensors | {reading.key: sensor.data})
+        after = replace(
+            after,
+            sensors=remembered(config.post_run, after.sensors | {reading.key: sensor.data}),
+            digests=after.digests | {reading.key: records.digest(sensor.data)},
+        )
         captured = [_late_baseline(run, reading.key, sensor, now)]
     passed, event = _verdict_event(control, config, run, now)
     return [*heard, _put_baseline(run.key, replace(after, verdict=passed), baseline)], [*captured, event], None

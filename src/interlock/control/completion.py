@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from interlock.control import catalog, changed_inputs, markers, opening, readiness, records
 from interlock.control.context import Control
 from interlock.decide import retries, sla, transitions, watchdog
+from interlock.decide.drift import remembered
 from interlock.decide.retries import RetryVerdict
 from interlock.model import keys
 from interlock.model.config import Job, PipelineConfig
@@ -146,7 +147,7 @@ def _baseline(
         baseline=sensors,
     )
     seen = {key: records.stamp(sensor) for key, sensor in gathered.items()}
-    kept = Baseline(attempt=run.attempt, at=now, version=1, sensors=sensors, seen=seen)
+    kept = Baseline(attempt=run.attempt, at=now, version=1, sensors=remembered(config.post_run, sensors), seen=seen)
     writes: list[Write] = [Put(records.run_record(run.key, keys.BASELINE), records.plain(kept))]
     due = watchdog.post_run_due_at(config.post_run, now)
     if due is not None:

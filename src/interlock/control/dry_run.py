@@ -13,7 +13,7 @@ from interlock.control import catalog, opening, readiness, records
 from interlock.control.context import Control
 from interlock.decide import dry_run as decide
 from interlock.decide import late_data, readers
-from interlock.decide.drift import find_drift, lacks_baseline
+from interlock.decide.drift import find_drift, lacks_baseline, remembered
 from interlock.decide.retries import retry_source
 from interlock.decide.sensors import Reading, concerned, key_matches, run_period, trigger_match
 from interlock.decide.transitions import job_may_have_started
@@ -108,7 +108,7 @@ def _evaluate(control: Control, config: PipelineConfig, marker: DryRun, sensor: 
         version=marker.version + 1,
         would_trigger_at=now,
         trigger_payload=readiness.trigger_payload(control.store, config, marker.key, now),
-        post_run_sensors={name: one.data for name, one in after.items()},
+        post_run_sensors=readiness.post_run_values(config, after),
         seen=marker.seen | {sensor.key: records.stamp(sensor)},
     )
     return [_put(changed, marker), *records.put_events(*(_event(marker.key, one, now) for one in observed))]
@@ -135,6 +135,7 @@ def _afterwards(control: Control, config: PipelineConfig, marker: DryRun, sensor
     if accepted and source is Source.DATA_DRIFT:
         # The rerun would have taken a new baseline: the same value again is no drift.
         post_run = post_run | {str(event.detail["key"]): sensor.data}
+        post_run = remembered(config.post_run, post_run) if config.post_run else post_run
     changed = replace(
         marker,
         version=marker.version + 1,
@@ -189,12 +190,12 @@ def _drift(
 
 def _first_value(config: PipelineConfig, marker: DryRun, reading: Reading | None, sensor: Sensor) -> list[Write]:
     """A post-run sensor that first comes after the run would have started is its own baseline."""
-    remembered = marker.post_run_sensors or {}
+    known = marker.post_run_sensors or {}
     if config.post_run is None or reading is None:
         return []
-    if not lacks_baseline(config.post_run, reading.key, remembered, sensor.data):
+    if not lacks_baseline(config.post_run, reading.key, known, sensor.data):
         return []
-    first = remembered | {reading.key: sensor.data}
+    first = remembered(config.post_run, known | {reading.key: sensor.data})
     return [_put(replace(marker, version=marker.version + 1, post_run_sensors=first), marker)]
 
 

@@ -44,7 +44,7 @@ def passed(
         slot=slot,
         inputs=readiness.digests(inputs),
         trigger_payload=payload.data if payload else None,
-        post_run_sensors={name: sensor.data for name, sensor in after.items()},
+        post_run_sensors=readiness.post_run_values(config, after),
     )
     event = records.event(
         EventType.VALIDATION_PASSED,

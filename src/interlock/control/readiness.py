@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from interlock.control import catalog, records
 from interlock.control.records import digest
 from interlock.decide import cascade, sensors, undated
+from interlock.decide.drift import remembered
 from interlock.decide.rules import Verdict, evaluate
 from interlock.decide.sensors import (
     Reading,
@@ -98,6 +99,11 @@ def post_run_readings(config: PipelineConfig) -> tuple[Reading, ...]:
 def all_readings(config: PipelineConfig, schedule_id: str) -> tuple[Reading, ...]:
     """Everything that an evaluation decides on or remembers."""
     return (*input_readings(config, config.schedule_of(schedule_id)), *post_run_readings(config))
+
+
+def post_run_values(config: PipelineConfig, found: dict[str, Sensor]) -> dict[str, dict[str, Any]]:
+    """What is remembered of the sensors that are watched after completion."""
+    return remembered(config.post_run, {name: one.data for name, one in found.items()}) if config.post_run else {}
 
 
 def post_run_names(config: PipelineConfig) -> list[str]:

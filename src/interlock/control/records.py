@@ -15,6 +15,7 @@ import msgspec
 
 from interlock.control.context import Control
 from interlock.decide import sla
+from interlock.decide.event_size import fitted
 from interlock.decide.readers import Reach
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
@@ -220,7 +221,8 @@ def event(
 
 
 def put_event(one: Event) -> Put:
-    """The write that records it; goes into the commit of the change it tells of."""
+    """The write that records it, cut where it is too large; goes into the commit of the change it tells of."""
+    one = fitted(one)
     millis = epoch_millis(one.timestamp)
     sk = keys.event_sk(millis, one.type, f"{next(_order):012x}{_PROCESS}")
     item = plain(one)

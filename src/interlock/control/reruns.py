@@ -121,7 +121,8 @@ def changed_since(control: Control, config: PipelineConfig, run: Run) -> bool:
     current = readiness.digests(readiness.selected(control.store, config, run.key, readings, control.now()))
     # What first came after the completion is known to the baseline alone.
     baseline = records.get(control.store, records.run_record(run.key, keys.BASELINE), Baseline)
-    known = {name: records.digest(data) for name, data in (baseline.sensors if baseline else {}).items()} | run.inputs
+    late = {} if baseline is None else {name: records.digest(data) for name, data in baseline.sensors.items()}
+    known = late | (baseline.digests if baseline else {}) | run.inputs
     return any(known.get(name) != value for name, value in current.items())
 
 

@@ -4,17 +4,23 @@ Exact arithmetic throughout: a threshold is a promise, and `0.3 - 0.1 > 0.2` mus
 """
 
 from collections.abc import Mapping
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from interlock.decide.event_size import depth
 from interlock.decide.values import Number, lookup, number, plain_number, show
 from interlock.model.config import PostRun
 from interlock.model.errors import InvalidValueError
 
 JsonNumber = int | float | str
+
+_WHOLE_BYTES: Final = 64 * 1024
+_WHOLE_DEPTH: Final = 30
+_STORED_WHOLE: Final = 10**38
+_ROUNDED: Final = Context(prec=100, Emax=1_000_000, Emin=-1_000_000)
 
 
 class Drift(msgspec.Struct, frozen=True):
@@ -48,7 +54,7 @@ def find_drift(
     Both sides must have the field as a number: zero is a value, absent is not.
     """
     field = post_run.drift_field
-    before, after = number(lookup(baseline.get(rule_key, {}), field)), number(lookup(current, field))
+    before, after = _measure(baseline.get(rule_key, {}), field), _measure(current, field)
     if before is None or after is None:
         return None
     change = Fraction(after) - Fraction(before)
@@ -73,7 +79,34 @@ def lacks_baseline(
     if before is None:
         return True
     field = post_run.drift_field
-    return number(lookup(before, field)) is None and number(lookup(current, field)) is not None
+    return _measure(before, field) is None and _measure(current, field) is not None
+
+
+def remembered(post_run: PostRun, found: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What is kept of post-run sensors to compare later ones with: all of them or, if that is much, the drift field.
+
+    A run and a baseline are one item each in the store, however many sensors there are, and however large.
+    """
+    whole = {name: dict(data) for name, data in found.items()}
+    if depth(whole) <= _WHOLE_DEPTH and len(msgspec.json.encode(whole)) <= _WHOLE_BYTES:
+        return whole
+    return {name: _drift_field(post_run.drift_field, data) for name, data in found.items()}
+
+
+def _drift_field(field: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    value = _measure(data, field)
+    return {} if value is None else {field: value if _is_short(value) else str(value)}
+
+
+def _is_short(value: Number) -> bool:
+    """Can a store hold it as a number?"""
+    return isinstance(value, int) and abs(value) < _STORED_WHOLE
+
+
+def _measure(data: Mapping[str, Any], field: str) -> Number | None:
+    """The drift field as a number, of at most a hundred digits: a text may spell one of any length."""
+    value = number(lookup(data, field))
+    return _ROUNDED.create_decimal(value) if isinstance(value, Decimal) else value
 
 
 def _threshold(post_run: PostRun, baseline: Number) -> Fraction:

@@ -5,11 +5,13 @@ told apart by how they are named or, for times, by what they say.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
-from interlock.decide.values import same
+from interlock.decide.values import cut, same
 from interlock.model.times import parse_instant
 
+MOST_NAMED: Final = 100
 _IGNORED_NAMES: Final = frozenset({"timestamp", "id", "uuid"})
 _IGNORED_ENDINGS: Final = ("At", "_at", "Id", "_id")
 
@@ -17,9 +19,12 @@ _IGNORED_ENDINGS: Final = ("At", "_at", "Id", "_id")
 def significant_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
     """The dotted paths whose values differ, sorted within each object; times and identifiers do not count.
 
-    Null is the same as absent. A list that grew or shrank is one change, of the list.
+    Null is the same as absent. A list that grew or shrank is one change, of the list. Beyond a hundred, `...` stands
+    for the rest; a long path is cut.
     """
-    return tuple(_changes_of_objects("", old, new))
+    found = tuple(islice(_changes_of_objects("", old, new), MOST_NAMED + 1))
+    more = ("...",) if len(found) > MOST_NAMED else ()
+    return (*map(cut, found[:MOST_NAMED]), *more)
 
 
 def _changes_of_objects(path: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

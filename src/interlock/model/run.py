@@ -340,6 +340,7 @@ class Marker(_Record, frozen=True, kw_only=True):
 class Baseline(_Record, frozen=True, kw_only=True):
     """The post-run sensors as they were when the run completed, by rule key; a later one as it first was.
 
+    Of large ones only the drift field is kept. `digests`: those of the sensors that first came after the completion.
     `seen`: the last write of each sensor that was considered (when it was received and the digest of what it said), so
     that a redelivered change is not considered twice.
     """
@@ -348,6 +349,7 @@ class Baseline(_Record, frozen=True, kw_only=True):
     at: datetime
     version: int
     sensors: dict[str, dict[str, Any]] = {}
+    digests: dict[str, str] = {}
     seen: dict[str, str] = {}
     verdict: bool | None = None
 
