@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
+from interlock.decide.event_size import CUT
 from interlock.decide.patterns import compile_pattern
 from interlock.decide.values import show
 from interlock.model.events import CATALOGUE, SOURCE, EventType, Severity
@@ -52,7 +53,7 @@ def _fields(path: tuple[str, ...], types: Sequence[EventType]) -> Collection[str
     if path == ("detail",):
         return _DETAIL
     if path == ("detail", "detail"):
-        return {field for type_ in types for field in CATALOGUE[type_].fields}
+        return {CUT, *(field for type_ in types for field in CATALOGUE[type_].fields)}
     return None
 
 
