@@ -193,7 +193,7 @@ def filled(data: dict[str, Any], filler: Any, name: str) -> dict[str, Any]:
 
 
 SMALL = st.dictionaries(FIELDS, VALUES, max_size=5).map(lambda data: {**data, "date": DAY}).filter(accepted)
-FILLER = st.sampled_from(["x", "\n", "7", "é", 1, None, True, [], {"": 0}])
+FILLER: st.SearchStrategy[Any] = st.sampled_from(["x", "\n", "7", "é", 1, None, True, [], {"": 0}])
 DATA = SMALL | st.builds(filled, SMALL, FILLER, st.sampled_from(["rows", "padding", "status"])).filter(accepted)
 NAMES = st.lists(
     st.builds(lambda letter, length: letter * length, st.sampled_from("abcdefgh"), st.sampled_from([1, 20, 400])),
@@ -201,7 +201,7 @@ NAMES = st.lists(
     max_size=12,
     unique=True,
 )
-RULE = st.sampled_from(
+RULE: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [
         {"check": "exists"},
         {"check": "equals", "field": "rows", "value": "x"},
