@@ -1,16 +1,18 @@
 """Gathers the facts for `why`: which run is meant, and everything the store knows of it. Reads only."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from interlock.control import catalog, pools, promises, readiness, records, run_views, views
+import msgspec
+
+from interlock.control import catalog, pools, probing, promises, readiness, records, run_views, views
 from interlock.control.catalog import Stored
 from interlock.control.run_views import Attempt, RunDetail
 from interlock.decide import calendars, cron, expected, plan, sensors, sla, why
 from interlock.decide.expected import expected_granularity, expected_in, is_expected
 from interlock.decide.real_periods import no_such_period
-from interlock.decide.rules import evaluate
+from interlock.decide.rules import RuleResult, evaluate
 from interlock.decide.watchdog import trigger_deadline
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule, clock_time
@@ -240,10 +242,18 @@ def _rules(
     scope = readiness.reopening_scope(config, run) if held and run is not None else readiness.scope(config, key)
     verdict = evaluate(rules, config.validation.trigger, observed, scope, now)
     received = [sensors.select(sensors.reading_of(rule), observed, scope, now).sensor for rule in rules]
+    failing = probing.failures(store, config, key)
     return [
-        why.RuleFact(result, one.received_at if one is not None else None)
+        why.RuleFact(_with_probe(result, failing), one.received_at if one is not None else None)
         for result, one in zip(verdict.results, received, strict=True)
     ], None
+
+
+def _with_probe(result: RuleResult, failing: Mapping[str, str]) -> RuleResult:
+    """Why nobody writes the sensor that a rule waits for, where a probe should."""
+    if result.passed or result.key not in failing:
+        return result
+    return msgspec.structs.replace(result, reason=f"{result.reason}; its probe fails: {failing[result.key]}")
 
 
 def _attempts(detail: RunDetail) -> Iterator[why.AttemptFact]:

@@ -232,6 +232,17 @@ def without(sensors: dict[str, Sensor], awaited: dict[str, datetime]) -> dict[st
     return {key: sensor for key, sensor in sensors.items() if key not in awaited}
 
 
+def failures(store: Store, config: PipelineConfig, key: RunKey) -> dict[str, str]:
+    """By key: why the latest look of each probe that a run reads failed."""
+    found: dict[str, str] = {}
+    for probe in config.probes:
+        sensor = probes.sensor_key(probe, key.period if probes.is_dated(probe) else None)
+        state = _state(store, key.pipeline, sensor)
+        if state is not None and state.failing:
+            found[probe.key] = state.error
+    return found
+
+
 # -------------------------------------------------------------------------------------------------------------- by hand
 
 

@@ -13,8 +13,9 @@ from typing import Final
 
 import msgspec
 
-from interlock.model.config import Check, JobType, Mode, PipelineConfig, Rule
-from interlock.model.durations import format_duration
+from interlock.decide.probes import ttl_of
+from interlock.model.config import Check, JobType, Mode, PipelineConfig, Probe, Rule
+from interlock.model.durations import Duration, format_duration
 from interlock.model.sensor import is_upstream
 
 
@@ -163,9 +164,14 @@ def _other_period(config: PipelineConfig) -> _Finding:
     return constraints, Cover.UNCOVERED, gap, f"# leave out `period: any`, or bound its age with another rule:\n{bound}"
 
 
+def _ttl(config: PipelineConfig, probe: Probe) -> str:
+    return format_duration(Duration(seconds=ttl_of(config, probe).total_seconds()))
+
+
 def _stale(config: PipelineConfig) -> _Finding:
     fresh = [_told(rule) for rule in config.validation.rules if rule.check is Check.AGE_LT]
-    fresh += [f"probe {one.key} (ttl {format_duration(one.ttl)})" for one in config.probes if one.ttl is not None]
+    read = {rule.key for rule in config.validation.rules}
+    fresh += [f"probe {one.key} (ttl {_ttl(config, one)})" for one in config.probes if one.key in read]
     if fresh:
         return _covered(*fresh)
     gap = "no rule bounds how old the data behind a sensor may be"

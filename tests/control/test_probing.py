@@ -1,0 +1,197 @@
+"""Looks as records: claimed once, recorded once, whatever dies in between."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from interlock.control import catalog, explain, probing, records, writing
+from interlock.control.probing import Claim
+from interlock.model import keys
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey, Table
+from interlock.model.run import RunStatus
+from interlock.simulation.scenario import inline_scenario
+from interlock.simulation.world import World
+
+DAY = "2026-03-02"
+KEY = RunKey("gold", "cron", DAY)
+
+
+class Stage(World):
+    """A controller at 08:00 whose looks are taken by the test."""
+
+    def __init__(self, probe: dict[str, Any] | None = None, *, start: str = f"{DAY}T07:59:00Z") -> None:
+        probe = {"key": "rows", "type": "file", "config": {"path": "x"}, **(probe or {})}
+        super().__init__(
+            inline_scenario(
+                start=start,
+                until=f"{DAY}T12:00:00Z",
+                pipelines=[
+                    {
+                        "pipeline": {"id": "gold"},
+                        "schedule": {"cron": "0 8 * * *", "evaluation": {"window": "1h", "interval": "5m"}},
+                        "validation": {"rules": [{"key": "rows", "check": "gte", "field": "count", "value": 1}]},
+                        "probes": [probe],
+                        "job": {"type": "external"},
+                    }
+                ],
+                probes={"gold": {"rows": [{"data": {"count": 1}}]}},
+            )
+        )
+        self._until_done(self._begin)
+
+    @property
+    def control(self) -> Any:
+        return self.engine.control
+
+    def claim(self) -> Claim:
+        found = probing.claim_next(self.control, "gold", "rows")
+        assert isinstance(found, Claim)
+        return found
+
+    def later(self, **length: float) -> None:
+        """Time passes; what is due happens, except looks."""
+        self.clock.move_to(self.clock.now() + timedelta(**length))
+        self.engine.calendar.deliver_due(self.clock.now())
+        self.rest()
+
+    def rest(self) -> None:
+        while self.engine.executions.run_due(self.clock.now()) + self._pump():
+            pass
+
+    def told(self, type_: EventType) -> int:
+        found = self.engine.store.query(Table.EVENTS, keys.pipeline_pk("gold"))
+        return sum(one.item["type"] == type_ for one in found)
+
+    def status(self) -> RunStatus | None:
+        run = self.run_of(KEY)
+        return run.status if run is not None else None
+
+
+def test_a_look_is_claimed_once_per_interval() -> None:
+    stage = Stage()
+    start = stage.clock.now()
+    claim = stage.claim()
+    again = probing.claim_next(stage.control, "gold", "rows")
+    assert again == start + timedelta(minutes=5)
+    probing.succeeded(stage.control, claim, {"count": 3})
+    sensor = records.get_sensors(stage.engine.store, "gold", ["rows"])["rows"]
+    # Twice the interval, and the timeout.
+    assert (sensor.data, sensor.ttl) == ({"count": 3}, int(start.timestamp()) + 630)
+    stage.later(minutes=4, seconds=59)
+    assert probing.claim_next(stage.control, "gold", "rows") == start + timedelta(minutes=5)
+    stage.later(seconds=1)
+    stage.claim()
+
+
+def test_a_result_that_comes_too_late_is_dropped() -> None:
+    stage = Stage()
+    late = stage.claim()
+    stage.later(minutes=5)
+    newer = stage.claim()
+    probing.succeeded(stage.control, newer, {"count": 2})
+    probing.succeeded(stage.control, late, {"count": 1})
+    probing.failed(stage.control, late, "much too late")
+    assert records.get_sensors(stage.engine.store, "gold", ["rows"])["rows"].data == {"count": 2}
+    assert stage.told(EventType.PROBE_FAILED) == 0
+
+
+def test_a_controller_that_dies_during_a_look_holds_up_nobody_for_long() -> None:
+    """The earlier observation counts again when the look cannot end any more; and the next look is due in its turn."""
+    stage = Stage({"ttl": "1h"})
+    probing.succeeded(stage.control, stage.claim(), {"count": 1})
+    stage.later(seconds=10)
+    stage.clock.move_to(stage.clock.now() + timedelta(minutes=4, seconds=50))
+    stage.claim()  # 08:04, and then it dies
+    stage.crash()
+    stage.later(seconds=0)
+    assert stage.status() is RunStatus.PENDING
+    stage.later(seconds=34)
+    assert stage.status() is RunStatus.PENDING
+    stage.later(seconds=1)
+    assert stage.status() is RunStatus.RUNNING
+    assert isinstance(probing.claim_next(stage.control, "gold", "rows"), type(stage.clock.now()))
+
+
+def test_an_evaluation_waits_for_a_look_that_is_due_and_says_so() -> None:
+    stage = Stage({"ttl": "3h"})
+    probing.succeeded(stage.control, stage.claim(), {"count": 1})
+    stage.clock.move_to(stage.clock.now() + timedelta(minutes=30))  # the controller was away, say
+    stage.later(seconds=0)
+    assert stage.status() is RunStatus.PENDING
+    active = records.get_active(stage.engine.store, KEY)
+    assert active is not None
+    assert "waits for the probe rows to look again" in active.rules
+    probing.succeeded(stage.control, stage.claim(), {"count": 0})
+    stage.rest()
+    assert stage.status() is RunStatus.PENDING
+    stage.later(minutes=5)
+    probing.succeeded(stage.control, stage.claim(), {"count": 9})
+    stage.rest()
+    assert stage.status() is RunStatus.RUNNING
+
+
+def test_when_the_window_closes_what_is_known_counts() -> None:
+    stage = Stage({"ttl": "3h"})
+    probing.succeeded(stage.control, stage.claim(), {"count": 1})
+    stage.clock.move_to(stage.clock.now() + timedelta(minutes=30))
+    stage.later(seconds=0)
+    assert stage.status() is RunStatus.PENDING
+    for _ in range(11):
+        stage.later(minutes=5)  # nobody looks
+        assert stage.status() is RunStatus.PENDING
+    stage.later(minutes=5)
+    assert stage.status() is RunStatus.RUNNING
+
+
+def test_failures_are_said_once_and_why_names_them() -> None:
+    stage = Stage()
+    for _ in range(3):
+        probing.failed(stage.control, stage.claim(), "no such table")
+        stage.later(minutes=5)
+    assert stage.told(EventType.PROBE_FAILED) == 1
+    found = catalog.stored(stage.engine.store, "gold")
+    assert found is not None
+    facts = explain.gather(stage.engine.store, found, KEY, stage.clock.now())
+    assert facts.rules[0].result.reason.endswith("; its probe fails: no such table")
+    probing.succeeded(stage.control, stage.claim(), {"count": 0})
+    facts = explain.gather(stage.engine.store, found, KEY, stage.clock.now())
+    assert "probe" not in facts.rules[0].result.reason
+
+
+@pytest.mark.parametrize("ending", ["succeeded", "failed"])
+def test_a_look_for_a_pipeline_that_was_deleted_leaves_nothing(ending: str) -> None:
+    stage = Stage()
+    claim = stage.claim()
+    catalog.delete_config(stage.control, "gold")
+    if ending == "succeeded":
+        probing.succeeded(stage.control, claim, {"count": 1})
+    else:
+        probing.failed(stage.control, claim, "gone")
+    assert records.get_sensors(stage.engine.store, "gold", ["rows"]) == {}
+    assert stage.told(EventType.PROBE_FAILED) == 0
+    assert probing.claim_next(stage.control, "gold", "rows") is None
+
+
+def test_a_dated_probe_looks_for_the_periods_that_wait() -> None:
+    stage = Stage({"config": {"path": "in/${DATE}.csv"}})
+    assert isinstance(probing.claim_next(stage.control, "gold", "rows"), type(stage.clock.now()))  # nobody waits
+    stage.later(minutes=1)
+    claim = stage.claim()
+    assert (claim.state.key, claim.request.date) == (f"rows#{DAY}", DAY)
+    assert claim.request.config == {"path": f"in/{DAY}.csv"}
+    probing.succeeded(stage.control, claim, {"count": 1})
+    stage.rest()
+    assert stage.status() is RunStatus.RUNNING
+    stage.later(minutes=5)
+    assert not isinstance(probing.claim_next(stage.control, "gold", "rows"), Claim)
+
+
+def test_what_others_write_counts_while_no_look_is_due() -> None:
+    stage = Stage()
+    probing.failed(stage.control, stage.claim(), "down")
+    stage.later(minutes=1)
+    writing.write_sensor(stage.control, "gold", "rows", {"count": 5})
+    stage.rest()
+    assert stage.status() is RunStatus.RUNNING
