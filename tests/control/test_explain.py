@@ -96,3 +96,78 @@ def test_no_command_is_recommended_that_would_be_refused_for_want_of_such_a_peri
         f"There is no such run. Ask for one that there is: `interlock why orders --date {nearest}`."
     )
     assert "interlock rerun" not in str(found)
+
+
+# ------------------------------------------------------------------------------- failed attempts and re-opened runs
+
+
+RETRIED = ORDERS | {
+    "sla": None,
+    "job": {"type": "glue", "config": {"jobName": "etl"}, "maxRetries": 2, "retryDelay": "1h", "pollInterval": "1m"},
+}
+LANDED_AT_EIGHT = {"at": "2026-03-02T08:00:00Z", "sensor": "orders/landed", "data": {"status": "done"}}
+
+
+def lines_of(found: Explanation, title: str) -> list[str]:
+    return [line.text for section in found.sections if section.title.startswith(title) for line in section.lines]
+
+
+def after_failure(until: str, *jobs: dict[str, Any]) -> Explanation:
+    config = {name: part for name, part in RETRIED.items() if part is not None}
+    scenario = inline_scenario(
+        start="2026-03-02T07:00:00Z",
+        until=until,
+        pipelines=[config],
+        steps=[LANDED_AT_EIGHT],
+        jobs={"orders": list(jobs)},
+    )
+    world = World(scenario)
+    world.play()
+    return explain(world.engine.store, "orders", world.clock.now())
+
+
+FAILS = {"after": "5m", "result": "fail", "category": "TRANSIENT"}
+
+
+def test_a_failed_attempt_that_waits_for_its_retry_says_why_it_failed_and_when_it_is_tried_again() -> None:
+    found = after_failure("2026-03-02T08:30:00Z", FAILS | {"error": "out of memory"})
+    assert found.state == "waiting"
+    assert found.verdict == "orders for 2026-03-02 failed and is tried again: out of memory (TRANSIENT)"
+    assert next_of(found) == ["09:05Z (in 35m): attempt 2 opens (the pause before a retry)"]
+    (attempt,) = lines_of(found, "Attempts")
+    assert "; failed 08:05Z" in attempt
+    assert "out of memory" in attempt
+    assert found.advice.startswith("Nothing yet: it is tried again.")
+
+
+def test_a_failed_attempt_whose_target_gives_no_reason_ends_its_sentence() -> None:
+    found = after_failure("2026-03-02T08:30:00Z", FAILS)
+    assert found.verdict == "orders for 2026-03-02 failed and is tried again"
+
+
+def test_a_second_attempt_tells_of_the_first() -> None:
+    found = after_failure(
+        "2026-03-02T09:07:00Z", FAILS | {"error": "out of memory"}, {"after": "1h", "result": "success"}
+    )
+    assert found.state == "running"
+    first, second = lines_of(found, "Attempts")
+    assert "out of memory" in first
+    assert second.startswith("2 (job-fail-transient: transient retry 1 of 2) opened 09:05Z")
+
+
+def test_a_reopened_run_tells_of_the_attempt_that_gave_up_and_of_what_opened_it_again() -> None:
+    waits = DAILY | {
+        "schedule": {"cron": "0 8 * * *", "evaluation": {"window": "1h"}},
+        "sla": {"deadline": "23:00"},
+        "job": {"type": "external"},
+    }
+    late = {"at": "2026-03-02T10:00:00Z", "sensor": "orders/landed#2026-03-02", "data": {"status": "done"}}
+    held = asked(waits, "2026-03-02T09:30:00Z")
+    assert held.state == "held"
+    assert "no sensor landed" in held.verdict
+    found = asked(waits, "2026-03-02T10:10:00Z", late)
+    assert found.state == "done"
+    gave_up, reopened = lines_of(found, "Attempts")
+    assert gave_up.startswith("1 (first) opened 08:00Z; evaluation window closed 09:00Z")
+    assert reopened.startswith("2 (reopen: re-opened: sensor landed#2026-03-02 made the rules pass) opened 10:00Z")
+    assert lines_of(found, "Opened")[0].startswith("08:00Z (2h10m ago) by ")

@@ -25,6 +25,7 @@ class Target(MuteTarget):
     def __init__(self, answer: JobStarted | Exception, meanwhile: Callable[[], object] = lambda: None) -> None:
         self.answer = answer
         self.meanwhile = meanwhile
+        self.found: JobStarted | Recovery = Recovery.UNDECIDABLE
         self.asked: list[str] = []
 
     def start(self, request: JobRequest) -> JobStarted:
@@ -36,7 +37,7 @@ class Target(MuteTarget):
 
     def recover(self, request: JobRequest) -> JobStarted | Recovery:
         del request
-        return Recovery.UNDECIDABLE
+        return self.found
 
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
         del request, job_id
@@ -103,12 +104,14 @@ def test_the_failure_of_an_old_attempt_is_not_counted_for_a_newer_one(error: Exc
     assert [line for line in records.job_log(control_of(world).store, KEY) if line.attempt == 2] == []
 
 
-def test_an_attempt_that_is_over_starts_nothing() -> None:
+def test_an_attempt_that_is_over_starts_nothing_and_recovers_nothing() -> None:
     world = about_to_start()
-    open_next(world)
+    open_next(world, RunStatus.TRIGGERING)
     target = Target(OLD)
+    target.found = OLD
     assert starting.trigger(with_target(world, target), KEY, 1) == {"status": "superseded"}
     assert target.asked == []
+    assert (run_of(world).status, run_of(world).job_id) == (RunStatus.TRIGGERING, "")
 
 
 def test_a_step_that_is_repeated_after_the_answer_was_recorded_says_the_same_and_calls_nobody() -> None:

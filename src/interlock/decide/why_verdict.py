@@ -86,7 +86,8 @@ def _of_run(facts: "Facts", run: Run) -> str:
             since = f" since {facts.when(run.triggered_at)}" if run.triggered_at is not None else ""
             return f"is running: its job has been under way{since}"
         case RunStatus.FAILED:
-            return f"failed and is tried again: {_last_error(facts) or run.message}"
+            error = _last_error(facts) or run.message
+            return f"failed and is tried again{f': {error}' if error else ''}"
         case RunStatus.COMPLETED:
             ended = f" {facts.when(run.ended_at)}" if run.ended_at is not None else ""
             again = "" if run.attempt == 1 else f", at attempt {run.attempt}"

@@ -1,0 +1,174 @@
+"""After the run: no write to a post-run sensor falls between the baseline and the completion."""
+
+from typing import Any, Final
+
+import pytest
+
+from interlock.control import after_run, catalog, completion, orchestrator, records, router
+from interlock.model import keys
+from interlock.model.config import PipelineConfig
+from interlock.model.events import Event, EventType
+from interlock.model.keys import Table
+from interlock.model.run import Baseline, RunStatus, Source
+from interlock.ports.store import Change, Delete
+from tests.safety.faults import FaultyWorld
+from tests.safety.interleaving import interrupted, touches
+from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, told, write
+
+POST_RUN: Final = {"rules": [{"key": "out", "check": "exists"}], "driftField": "rows", "driftThreshold": 10}
+STEPS: Final = [
+    {"at": "+10m", "sensor": "orders/ready", "data": {"status": "ready", "rows": 1}},
+    {"at": "+12m", "sensor": "orders/out", "data": {"rows": 100}},
+]
+
+
+def running(**post_run: Any) -> FaultyWorld:
+    """`orders` at a quarter past; its job ends at twenty past. Its output says 100 rows."""
+    return staged(pipeline(postRun=POST_RUN | post_run), until="2026-03-05T00:15:00Z", steps=STEPS)
+
+
+def completed(**post_run: Any) -> FaultyWorld:
+    world = running(**post_run)
+    later(world, minutes=15)
+    assert run_of(world).status is RunStatus.COMPLETED
+    return world
+
+
+def events(world: FaultyWorld, type_: EventType) -> list[Event]:
+    world._pump()
+    return [event for event in world.events if event.type is type_]
+
+
+def baseline(world: FaultyWorld) -> Baseline:
+    found = records.get(control_of(world).store, records.run_record(KEY, keys.BASELINE), Baseline)
+    assert found is not None
+    return found
+
+
+def end_with_a_write_before_the_commit(world: FaultyWorld, **data: Any) -> None:
+    """The job ends. A write comes after the completion has read the baseline, and before its commit."""
+    world.clock.move_to(world.clock.now().replace(minute=21))
+    payload = {"pipeline": "orders", "schedule": "stream", "date": KEY.date, "attempt": 1}
+    orchestrator.handle(control_of(world), {"mode": "check-job"} | payload)
+
+    def meanwhile() -> None:
+        write(world, "out", **data)
+        # Delivered at once, while the run is RUNNING: for that write nothing is left to do but the second look.
+        changes = [change for change in _changes(world) if change.sk.startswith(keys.SENSOR)]
+        router.handle(control_of(world), changes[-1:])
+
+    completion.settle(interrupted(control_of(world), meanwhile, touches(keys.RUN)), KEY, 1)
+
+
+def _changes(world: FaultyWorld) -> list[Change]:
+    consumer = world.engine.router
+    changes, _ = consumer._read(0, world.database.head(), 1_000_000)
+    return changes
+
+
+def test_a_write_between_the_baseline_and_the_completion_is_drift_once() -> None:
+    world = running()
+    end_with_a_write_before_the_commit(world, rows=500)
+    assert baseline(world).sensors == {"out": {"rows": 100}}
+    after_run.completed(control_of(world), config_of(world), run_of(world))
+    after_run.completed(control_of(world), config_of(world), run_of(world))
+    (drift,) = events(world, EventType.POST_RUN_DRIFT)
+    assert (drift.detail["baseline"], drift.detail["current"]) == (100, 500)
+
+
+def test_the_change_of_the_completion_leads_to_the_second_look() -> None:
+    world = running(onDrift="alert")
+    end_with_a_write_before_the_commit(world, rows=500)
+    run = run_of(world)
+    item = control_of(world).store.get(records.run_record(KEY, keys.RUN))
+    at = int(world.clock.now().timestamp() * 1000)
+    change = Change(
+        seq=1, table=records.run_record(KEY, keys.RUN).table, pk=KEY.pk, sk=KEY.sk(keys.RUN), item=item, at=at
+    )
+    router.route(control_of(world), change)
+    # Read from the store: the stream, whose turn would come later, also brings the write itself again.
+    stored = control_of(world).store.query(Table.EVENTS, KEY.pk)
+    assert [record.item["type"] for record in stored].count(EventType.POST_RUN_DRIFT) == 1
+    assert run_of(world).attempt == run.attempt
+
+
+def config_of(world: FaultyWorld) -> PipelineConfig:
+    config = catalog.current(control_of(world).store, "orders")
+    assert isinstance(config, PipelineConfig)
+    return config
+
+
+@pytest.mark.parametrize("seconds", [0, 1])
+def test_a_write_just_after_the_completion_is_compared_with_the_baseline(seconds: int) -> None:
+    world = running()
+    later(world, minutes=5)
+    assert run_of(world).status is RunStatus.COMPLETED
+    later(world, seconds=seconds)
+    write(world, "out", rows=500)
+    settle(world)
+    assert told(world, EventType.POST_RUN_DRIFT) == 1
+    assert (run_of(world).attempt, run_of(world).source) == (2, Source.DATA_DRIFT)
+
+
+def test_drift_within_the_threshold_is_none_and_the_rules_are_judged() -> None:
+    world = completed()
+    write(world, "out", rows=105)
+    settle(world)
+    assert told(world, EventType.POST_RUN_DRIFT) == 0
+    assert told(world, EventType.POST_RUN_PASSED) == 1
+    assert run_of(world).attempt == 1
+
+
+def test_the_same_write_delivered_again_is_judged_once() -> None:
+    world = completed(onDrift="alert")
+    write(world, "out", rows=500)
+    for _ in range(3):
+        sensor = records.sensor_of("out", _stored(world, "out"))
+        after_run.observe(control_of(world), config_of(world), sensor)
+    assert told(world, EventType.POST_RUN_DRIFT) == 1
+    assert baseline(world).sensors == {"out": {"rows": 100}}, "drift is measured against the same baseline again"
+
+
+def _stored(world: FaultyWorld, key: str) -> dict[str, Any]:
+    item = control_of(world).store.get(records.control_key(KEY.pk, keys.sensor_sk(key)))
+    assert item is not None
+    return dict(item)
+
+
+def test_a_sensor_that_is_deleted_before_its_write_is_considered_is_not_compared() -> None:
+    world = completed()
+    write(world, "out", rows=500)
+    sensor = records.sensor_of("out", _stored(world, "out"))
+    control_of(world).store.commit([Delete(records.control_key(KEY.pk, keys.sensor_sk("out")))])
+    after_run.observe(control_of(world), config_of(world), sensor)
+    assert told(world, EventType.POST_RUN_DRIFT) == 0
+
+
+def test_a_run_whose_baseline_is_gone_is_not_compared() -> None:
+    world = completed()
+    control_of(world).store.commit([Delete(records.run_record(KEY, keys.BASELINE))])
+    write(world, "out", rows=500)
+    settle(world)
+    assert told(world, EventType.POST_RUN_DRIFT) == 0
+    assert world.dead_letters() == 0
+
+
+def test_the_recheck_of_another_attempt_or_without_a_run_says_nothing() -> None:
+    world = completed(evaluation={"window": "1h", "interval": "10m"})
+    before = len(world.events)
+    after_run.recheck(control_of(world), KEY, 2)
+    control_of(world).store.commit([Delete(records.run_record(KEY, keys.RUN))])
+    after_run.recheck(control_of(world), KEY, 1)
+    world._pump()
+    assert len(world.events) == before
+
+
+def test_the_recheck_says_so_when_the_verdict_has_changed() -> None:
+    rule = {"key": "out", "check": "age_lt", "field": "at", "value": "30m"}
+    fresh = {"at": "+12m", "sensor": "orders/out", "data": {"rows": 100, "at": "2026-03-05T00:12:00Z"}}
+    post_run = {"rules": [rule], "evaluation": {"window": "1h", "interval": "10m"}}
+    world = staged(pipeline(postRun=post_run), until="2026-03-05T00:21:00Z", steps=[STEPS[0], fresh])
+    assert told(world, EventType.POST_RUN_FAILED) == 0
+    later(world, hours=3)
+    assert told(world, EventType.POST_RUN_FAILED) == 1
+    assert world.engine.timers.next_at() is None, "no look after the window"

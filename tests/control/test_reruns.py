@@ -1,0 +1,141 @@
+"""Rerun requests: what is refused, why, and that every request is decided once."""
+
+from typing import Any, Final
+
+import pytest
+
+from interlock.control import catalog, records, rerun_preview, reruns
+from interlock.model import keys
+from interlock.model.config import PipelineConfig
+from interlock.model.errors import InterlockError
+from interlock.model.events import Event, EventType
+from interlock.model.keys import RunKey, Table
+from interlock.model.run import RunStatus, Source
+from interlock.ports.store import Delete, Item, Put
+from tests.safety.faults import FaultyWorld
+from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, told
+
+DONE: Final = "2026-03-05T00:30:00Z"
+
+
+def refused(world: FaultyWorld) -> Event:
+    world._pump()
+    (event,) = [event for event in world.events if event.type is EventType.RERUN_REJECTED]
+    return event
+
+
+def requests(world: FaultyWorld) -> list[Item]:
+    found = control_of(world).store.query(Table.CONTROL, KEY.pk, keys.RERUN_REQUEST)
+    return [record.item for record in found]
+
+
+def ask(world: FaultyWorld, key: RunKey = KEY, **options: Any) -> None:
+    reruns.request(control_of(world), key, **options)
+    settle(world)
+
+
+def test_a_rerun_of_a_dry_run_is_refused_and_starts_nothing() -> None:
+    world = staged(pipeline(dryRun=True), until=DONE)
+    ask(world, force=True)
+    assert "orders is a dry run: nothing is ever started" in refused(world).message
+    assert world.run_of(KEY) is None
+    assert world.targets.starts == []
+
+
+def test_a_rerun_of_a_run_whose_pipeline_became_a_dry_run_is_refused() -> None:
+    world = staged(pipeline(), until=DONE)
+    assert run_of(world).status is RunStatus.COMPLETED
+    dry = {"document": pipeline(dryRun=True), "version": "dry"}
+    control_of(world).store.commit([Put(records.control_key(KEY.pk, keys.CONFIG), dry)])
+    settle(world)
+    ask(world, force=True)
+    assert "is a dry run" in refused(world).message
+    assert (run_of(world).status, run_of(world).attempt) == (RunStatus.COMPLETED, 1)
+    assert len(world.targets.starts) == 1
+
+
+def test_the_preview_of_a_dry_run_says_the_same() -> None:
+    world = staged(pipeline(dryRun=True), until=DONE)
+    config = catalog.current(control_of(world).store, "orders")
+    assert isinstance(config, PipelineConfig)
+    found = rerun_preview.preview(control_of(world), config, KEY, force=True)
+    assert (found.decision.value, found.reason) == ("rejected", "orders is a dry run: nothing is ever started")
+
+
+def test_a_request_that_is_delivered_again_is_decided_once() -> None:
+    world = staged(pipeline(), until=DONE)
+    made = reruns.request(control_of(world), KEY, force=True)
+    where = records.control_key(KEY.pk, keys.rerun_request_sk(KEY, made.id))
+    for _ in range(3):
+        reruns.process(control_of(world), where)
+    assert told(world, EventType.RERUN_ACCEPTED) == 1
+    assert run_of(world).attempt == 2
+    assert [item["decision"] is not None for item in requests(world)] == [True]
+
+
+def test_a_request_that_has_vanished_is_not_decided() -> None:
+    world = staged(pipeline(), until=DONE)
+    made = reruns.request(control_of(world), KEY, force=True)
+    where = records.control_key(KEY.pk, keys.rerun_request_sk(KEY, made.id))
+    control_of(world).store.commit([Delete(where)])
+    reruns.process(control_of(world), where)
+    settle(world)
+    assert told(world, EventType.RERUN_ACCEPTED) + told(world, EventType.RERUN_REJECTED) == 0
+    assert run_of(world).attempt == 1
+
+
+def test_a_request_whose_pipeline_is_deleted_meanwhile_is_refused() -> None:
+    world = staged(pipeline(), until=DONE)
+    reruns.request(control_of(world), KEY, force=True)
+    catalog.delete_config(control_of(world), "orders")
+    settle(world)
+    assert "there is no valid pipeline orders with schedule stream" in refused(world).message
+    assert run_of(world).attempt == 1
+
+
+def test_a_rerun_while_an_attempt_is_active_is_refused() -> None:
+    world = staged(pipeline(), until="2026-03-05T00:15:00Z")
+    assert run_of(world).status is RunStatus.RUNNING
+    ask(world, force=True)
+    assert refused(world).date == KEY.date
+    assert run_of(world).attempt == 1
+
+
+def test_a_rerun_is_refused_when_nothing_has_changed_and_accepted_by_force() -> None:
+    world = staged(pipeline(), until=DONE)
+    ask(world)
+    assert told(world, EventType.RERUN_REJECTED) == 1
+    ask(world, force=True, reason="because", requested_by="anna")
+    run = run_of(world)
+    assert (run.attempt, run.source, run.requested_by) == (2, Source.MANUAL, "anna")
+    (accepted,) = [event for event in world.events if event.type is EventType.RERUN_ACCEPTED]
+    assert (accepted.detail["requestedBy"], accepted.detail["reason"], accepted.detail["attempt"]) == (
+        "anna",
+        "because",
+        2,
+    )
+
+
+def test_a_rerun_of_a_job_that_has_succeeded_meanwhile_is_refused() -> None:
+    job = {"type": "glue", "config": {"jobName": "x"}, "pollInterval": "1m", "jobPollWindowSeconds": 600}
+    world = staged(pipeline(job=job), until=DONE, jobs=[{"after": "40m", "result": "success"}])
+    assert run_of(world).status is RunStatus.FAILED_FINAL
+    ask(world, force=True)
+    assert told(world, EventType.RERUN_REJECTED) == 1, "the job still runs"
+    world.clock.move_to(world.clock.now().replace(minute=55))
+    ask(world, force=True)
+    later(world, minutes=1)
+    assert told(world, EventType.RERUN_REJECTED) == 2
+    assert (run_of(world).status, run_of(world).attempt) == (RunStatus.COMPLETED, 1)
+    assert len(world.targets.starts) == 1
+
+
+@pytest.mark.parametrize(
+    "key",
+    [RunKey("nobody", "stream", "2026-03-05"), RunKey("orders", "cron", "2026-03-05"), RunKey("orders", "stream", "x")],
+)
+def test_what_cannot_exist_is_an_error_at_once(key: RunKey) -> None:
+    world = staged(pipeline(), until=DONE)
+    with pytest.raises(InterlockError):
+        reruns.request(control_of(world), key)
+    assert requests(world) == []
