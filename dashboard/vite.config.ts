@@ -6,7 +6,7 @@ import { licences } from "./licences.ts";
 // Everything the page needs is built into files of its own: no inline script or style, no source map, nothing fetched
 // from elsewhere. The controller serves `dist` from its package.
 export default defineConfig({
-  plugins: [react(), licences()],
+  plugins: [react(), licences(true)],
   build: {
     outDir: "../src/interlock/web/dist",
     emptyOutDir: true,
@@ -16,7 +16,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 700,
   },
-  worker: { format: "es" },
+  worker: { format: "es", plugins: () => [licences(false)] },
   server: { proxy: { "/api": "http://127.0.0.1:8765" } },
   test: { include: ["src/**/*.test.{ts,tsx}"], restoreMocks: true },
 });

@@ -12,6 +12,7 @@ import { SessionGate } from "./shell/SessionGate";
 import "./styles/base.css";
 import "./styles/shell.css";
 import "./styles/overview.css";
+import "./styles/pages.css";
 
 applyTheme(readTheme());
 const code = takeCode();

@@ -3,7 +3,19 @@ import { createRootRoute, createRoute, createRouter, retainSearchParams } from "
 import { OverviewPage } from "./overview/OverviewPage";
 import { NoSuchPage } from "./shell/NoSuchPage";
 import { Shell } from "./shell/Shell";
-import { cellSearch, overviewSearch, parseSearch, rootSearch, stringifySearch } from "./url/search";
+import {
+  cellSearch,
+  eventSearch,
+  graphSearch,
+  hazardSearch,
+  overviewSearch,
+  parseSearch,
+  pipelineSearch,
+  rootSearch,
+  runSearch,
+  slaSearch,
+  stringifySearch,
+} from "./url/search";
 
 const rootRoute = createRootRoute({
   component: Shell,
@@ -22,6 +34,7 @@ export const overviewRoute = createRoute({
 const pipelineRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/pipelines/$pipeline",
+  validateSearch: pipelineSearch,
 }).lazy(() => import("./pipeline/routes").then((module) => module.pipeline));
 
 const cellRoute = createRoute({
@@ -33,10 +46,46 @@ const cellRoute = createRoute({
 const runRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/pipelines/$pipeline/runs/$schedule/$date",
+  validateSearch: runSearch,
 }).lazy(() => import("./run/routes").then((module) => module.run));
 
+const eventsRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/events",
+  validateSearch: eventSearch,
+}).lazy(() => import("./events/routes").then((module) => module.events));
+
+const slaRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/sla",
+  validateSearch: slaSearch,
+}).lazy(() => import("./sla/routes").then((module) => module.sla));
+
+const graphRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/graph",
+  validateSearch: graphSearch,
+}).lazy(() => import("./graph/routes").then((module) => module.graph));
+
+const hazardsRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/hazards",
+  validateSearch: hazardSearch,
+}).lazy(() => import("./hazards/routes").then((module) => module.hazards));
+
+const pages = [
+  overviewRoute,
+  pipelineRoute,
+  cellRoute,
+  runRoute,
+  eventsRoute,
+  slaRoute,
+  graphRoute,
+  hazardsRoute,
+] as const;
+
 export const router = createRouter({
-  routeTree: rootRoute.addChildren([overviewRoute, pipelineRoute, cellRoute, runRoute]),
+  routeTree: rootRoute.addChildren(pages),
   parseSearch,
   stringifySearch,
   defaultPreload: false,

@@ -510,6 +510,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/stats/sla": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * SLA compliance per pipeline and week
+         * @description Counted from the events of the SLA; weeks begin on Monday, UTC. The worst pipelines come first.
+         */
+        get: operations["getSlaStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/alerts": {
         parameters: {
             query?: never;
@@ -1427,6 +1447,17 @@ export interface components {
             items: components["schemas"]["PipelineSummary"][];
             next?: string | null;
         };
+        /** PipelineSla */
+        PipelineSla: {
+            pipeline: string;
+            owner: string;
+            runs: number;
+            late: number;
+            compliance: number;
+            weeks: (components["schemas"]["WeekSla"] | null)[];
+            p10: number | null;
+            p50: number | null;
+        };
         /** PipelineStats */
         PipelineStats: {
             pipeline: string;
@@ -1795,6 +1826,18 @@ export interface components {
          * @enum {string}
          */
         SlaOutcome: "met" | "recovered" | "cancelled";
+        /** SlaOverview */
+        SlaOverview: {
+            /** Format: date-time */
+            at: string;
+            weeks: string[];
+            runs: number;
+            late: number;
+            items: components["schemas"]["PipelineSla"][];
+            worst: components["schemas"]["WorstRun"][];
+            /** @default false */
+            truncated: boolean;
+        };
         /**
          * SlaStanding
          * @description Where the SLA of a run stands: its alerts ahead, its warning or breach given and the run not done, or over.
@@ -1953,6 +1996,11 @@ export interface components {
         Watched: {
             failedChecks: string[];
         };
+        /** WeekSla */
+        WeekSla: {
+            runs: number;
+            late: number;
+        };
         /**
          * Weekday
          * @description Days of the week, in the order of `date.weekday()`.
@@ -1965,6 +2013,14 @@ export interface components {
          * @enum {string}
          */
         Word: "waiting" | "running" | "done" | "failed" | "held";
+        /** WorstRun */
+        WorstRun: {
+            pipeline: string;
+            schedule: string;
+            date: string;
+            breachAt: string | null;
+            marginSeconds: number | null;
+        };
         /** Written */
         Written: {
             pipeline: string;
@@ -5097,6 +5153,101 @@ export interface operations {
             };
             /** @description There is no such thing; for a pipeline, with the nearest names. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getSlaStats: {
+        parameters: {
+            query?: {
+                /** @description How many weeks back. */
+                weeks?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SlaOverview"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -11,7 +11,7 @@ const NAME = "interlock-live";
 /** Longer without a connection: what happened meanwhile is not replayed but read again. */
 const LONG_GAP = 5 * 60_000;
 /** How long the first connection waits for the position of what is shown. */
-const FIRST_POSITION = 1500;
+const FIRST_POSITION = 400;
 /** A hidden tab that does not give up the lock within this time is frozen: it is taken from it. */
 const STEAL_AFTER = 3000;
 const REMEMBERED = 4000;
@@ -23,16 +23,23 @@ export interface Batch {
 
 type Listener<T> = (value: T) => void;
 
+/** The number of a position. */
+export function seqOf(position: string): number {
+  return Number(position.split("-")[0] ?? 0);
+}
+
 export class Hub {
   private status: Status = { phase: "connecting", lostAt: null, retryIn: null };
   private readonly statusListeners = new Set<() => void>();
   private readonly batchListeners = new Set<Listener<Batch>>();
-  private readonly gapListeners = new Set<() => void>();
+  private readonly gapListeners = new Set<Listener<number>>();
   private readonly seen = new Set<string>();
   private readonly wantsSensors = new Map<string, boolean>();
   private readonly tab = crypto.randomUUID();
   private channel: BroadcastChannel | null = null;
   private position: string | null = null;
+  /** The number that a stream without a position to go on from began at: what came before it was not heard. */
+  private began: number | null = null;
   private offered: (() => void) | null = null;
   private buffer: Batch = { told: [], sensors: [] };
   private drawing = false;
@@ -58,8 +65,8 @@ export class Hub {
     return () => this.batchListeners.delete(listener);
   }
 
-  /** Be told that something may have been missed: what is shown is to be read again. */
-  onGap(listener: () => void): () => void {
+  /** Be told that something may have been missed: what was read before this number is to be read again. */
+  onGap(listener: Listener<number>): () => void {
     this.gapListeners.add(listener);
     return () => this.gapListeners.delete(listener);
   }
@@ -69,6 +76,8 @@ export class Hub {
     if (this.position === null) {
       this.position = position;
       this.offered?.();
+    } else if (this.began !== null && seqOf(position) < this.began) {
+      this.tellGap();
     }
   }
 
@@ -105,6 +114,7 @@ export class Hub {
     this.channel?.close();
     this.channel = null;
     this.position = null;
+    this.began = null;
     this.seen.clear();
     this.set({ phase: "connecting", lostAt: null, retryIn: null });
   }
@@ -198,6 +208,7 @@ export class Hub {
       {
         opened: (position) => {
           if (position !== null && this.position === null) this.position = position;
+          this.began = blind && position !== null ? seqOf(position) : null;
           this.lostSince = null;
           onOpened();
           this.openedLive(blind);
@@ -335,8 +346,9 @@ export class Hub {
       this.missed = true;
       return;
     }
+    const since = this.began ?? Number.MAX_SAFE_INTEGER;
     this.gapListeners.forEach((listener) => {
-      listener();
+      listener(since);
     });
   }
 

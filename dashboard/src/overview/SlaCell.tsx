@@ -8,7 +8,7 @@ function words(lane: Lane, now: number): { text: string; at: string | null } {
   const done = lane.current?.word === "done";
   if (sla === null) return { text: "", at: null };
   if (sla.state === "met") return { text: "met", at: sla.breachAt ?? null };
-  if (sla.state === "recovered") return { text: "done late", at: sla.breachAt ?? null };
+  if (sla.state === "recovered") return { text: "recovered", at: sla.breachAt ?? null };
   if (done || sla.state === "cancelled" || typeof sla.breachAt !== "string") return { text: "", at: null };
   const left = Date.parse(sla.breachAt) - now;
   return { text: left >= 0 ? `breach in ${span(left)}` : `late by ${span(left)}`, at: sla.breachAt };

@@ -3,28 +3,36 @@ import { useParams } from "@tanstack/react-router";
 
 import { Failure } from "../parts/Failure";
 import { Loading } from "../parts/Loading";
-import { Text } from "../parts/Text";
-import { pipelineQuery, runsQuery } from "./queries";
-import { RunList } from "./RunList";
+import { useLiveRun } from "../run/useLiveRun";
+import { ConfigView } from "./ConfigView";
+import { NowLine } from "./NowLine";
+import { PipelineHead } from "./PipelineHead";
+import { pipelineQuery } from "./queries";
+import { SensorTable } from "./SensorTable";
+import { TrendSection } from "./TrendSection";
+import { UpcomingList } from "./UpcomingList";
+import { zoneOfDocument } from "./zone";
 
-/** One pipeline. */
+/** One pipeline: how it stands, what comes next, how it went, what it reads, and what it is. */
 export function PipelinePage() {
   const { pipeline } = useParams({ from: "/pipelines/$pipeline" });
   const detail = useQuery(pipelineQuery(pipeline));
-  const runs = useQuery(runsQuery(pipeline));
+  useLiveRun(pipeline, [["pipeline", pipeline]]);
+  if (detail.error !== null && detail.data === undefined) {
+    return <Failure error={detail.error} retry={() => void detail.refetch()} />;
+  }
+  if (detail.data === undefined) return <Loading what="the pipeline" />;
+  const timezone = zoneOfDocument(detail.data.document);
   return (
     <article className="pipeline page">
-      <h1>
-        <Text>{pipeline}</Text>
-      </h1>
-      {detail.isPending && <Loading what="the pipeline" />}
-      {detail.error !== null && <Failure error={detail.error} retry={() => void detail.refetch()} />}
-      {detail.data !== undefined && (
-        <p className="muted">
-          <Text>{detail.data.owner}</Text>
-        </p>
-      )}
-      {runs.data !== undefined && <RunList runs={runs.data.items} />}
+      <PipelineHead pipeline={detail.data} />
+      <div className="pair">
+        <NowLine pipeline={pipeline} />
+        {detail.data.valid && <UpcomingList pipeline={pipeline} timezone={timezone} />}
+      </div>
+      <TrendSection pipeline={pipeline} timezone={timezone} />
+      <SensorTable pipeline={detail.data} timezone={timezone} />
+      <ConfigView pipeline={detail.data} timezone={timezone} />
     </article>
   );
 }

@@ -1,19 +1,17 @@
 import type { Schemas } from "../api/client";
 import { Text } from "../parts/Text";
 
-/** The explanation as `interlock why` gives it. */
+/** The rest of the explanation, as `interlock why` gives it. */
 export function WhySections({ why }: { why: Schemas["Explanation"] }) {
+  const sections = why.sections.filter((section) => section.title !== "Next");
   return (
     <div className="why-sections">
-      <p className="verdict">
-        <Text>{why.verdict}</Text>
-      </p>
-      {why.sections.map((section) => (
+      {sections.map((section) => (
         <section key={section.title}>
           <h2>
             <Text>{section.title}</Text>
           </h2>
-          <ul>
+          <ul className="marked">
             {section.lines.map((line, index) => (
               <li key={index} data-mark={line.mark}>
                 <Text>{line.text}</Text>
@@ -22,9 +20,6 @@ export function WhySections({ why }: { why: Schemas["Explanation"] }) {
           </ul>
         </section>
       ))}
-      <p className="advice">
-        <Text>{why.advice}</Text>
-      </p>
     </div>
   );
 }

@@ -5,7 +5,13 @@ import { SessionMenu } from "./SessionMenu";
 import { ThemePicker } from "./ThemePicker";
 import { ZonePicker } from "./ZonePicker";
 
-const PAGES = [["/", "Overview"]] as const;
+const PAGES = [
+  ["/", "Overview"],
+  ["/events", "Events"],
+  ["/sla", "SLA"],
+  ["/graph", "Graph"],
+  ["/hazards", "Hazards"],
+] as const;
 
 /** Where one is, where one can go, and whether it is live. */
 export function TopBar() {

@@ -1,4 +1,5 @@
 // The search parameters of each page: filters, zoom, selection and zone live in the address, so that it can be pasted.
+import { readEventSearch } from "../events/eventSearch";
 import { notices } from "../shell/notices";
 import { SPANS, type Span } from "../overview/columns";
 import type { Group } from "../overview/order";
@@ -59,6 +60,55 @@ export const cellSearch = reading(
   (reader): CellSearch =>
     compact({ at: reader.instant("at"), bucket: reader.oneOf("bucket", ["hour", "day"] as const) }),
 );
+
+export const RUN_TABS = ["rules", "log", "attempts", "events", "after", "raw"] as const;
+export type RunTab = (typeof RUN_TABS)[number];
+
+export interface RunSearch {
+  tab?: RunTab;
+}
+
+export const runSearch = reading((reader): RunSearch => compact({ tab: reader.oneOf("tab", RUN_TABS) }));
+
+export interface PipelineSearch {
+  days?: 30 | 90;
+}
+
+export const pipelineSearch = reading((reader): PipelineSearch => {
+  const days = reader.oneOf("days", ["30", "90"] as const);
+  return compact({ days: days === undefined ? undefined : (Number(days) as 30 | 90) });
+});
+
+export const eventSearch = reading(readEventSearch);
+
+export interface SlaSearch {
+  weeks?: number;
+}
+
+export const slaSearch = reading((reader): SlaSearch => compact({ weeks: reader.whole("weeks", 1, 13) }));
+
+export interface GraphSearch {
+  root?: string;
+  depth?: number;
+  date?: string;
+  as?: "picture" | "list";
+}
+
+export const graphSearch = reading(
+  (reader): GraphSearch =>
+    compact({
+      root: reader.words("root", 128),
+      depth: reader.whole("depth", 1, 3),
+      date: reader.words("date", 32),
+      as: reader.oneOf("as", ["picture", "list"] as const),
+    }),
+);
+
+export interface HazardSearch {
+  pipeline?: string;
+}
+
+export const hazardSearch = reading((reader): HazardSearch => compact({ pipeline: reader.words("pipeline", 128) }));
 
 /** Search as an address: lists with commas, nothing quoted. */
 export function stringifySearch(search: object): string {

@@ -15,7 +15,8 @@ from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.metrics import CONTENT_TYPE, Metrics
 from interlock.api.parameters import PipelineFilter
 from interlock.api.problems import documented
-from interlock.control import stats
+from interlock.control import sla_stats, stats
+from interlock.control.sla_stats import SlaOverview
 from interlock.control.stats import Stats
 from interlock.embedded.dead_letters import DeadLetter
 from interlock.embedded.tokens import Scope
@@ -191,5 +192,22 @@ def read_stats(
     return stats.collect(service.engine.store, service.clock.now(), days=days, pipeline=pipeline)
 
 
+@get(
+    "/stats/sla",
+    opt=needs(Scope.READ),
+    sync_to_thread=True,
+    responses=documented(422),
+    operation_id="getSlaStats",
+    summary="SLA compliance per pipeline and week",
+    tags=["operation"],
+)
+def read_sla_stats(
+    service: ServiceArg,
+    weeks: Annotated[int, QueryParameter(name="weeks", ge=1, le=13, description="How many weeks back.")] = 8,
+) -> SlaOverview:
+    """Counted from the events of the SLA; weeks begin on Monday, UTC. The worst pipelines come first."""
+    return sla_stats.collect(service.engine.store, service.clock.now(), weeks=weeks)
+
+
 AT_ROOT: Final = (healthz, readyz, read_metrics, read_openapi)
-ROUTES: Final = (run_watchdog, list_dead_letters, redrive, read_stats)
+ROUTES: Final = (run_watchdog, list_dead_letters, redrive, read_stats, read_sla_stats)

@@ -11,9 +11,10 @@ from typing import Annotated, Final
 
 import msgspec
 
-from interlock.control import catalog, records, run_views, views
+from interlock.control import catalog, promises, records, run_views, views
 from interlock.decide import calendars, cron
 from interlock.decide.calendars import Calendars
+from interlock.decide.expected import expected_granularity
 from interlock.decide.sla import sla_times
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule, clock_time
@@ -215,14 +216,17 @@ def upcoming(store: Store, pipeline: str, now: datetime, *, days: int) -> Upcomi
     config = views.valid(store, pipeline)
     named = catalog.calendars(store)
     until = now + timedelta(days=days)
-    items = [one for schedule in config.all_schedules for one in _of_schedule(config, schedule, named, now, until)]
+    items = [
+        one for schedule in config.all_schedules for one in _of_schedule(store, config, schedule, named, (now, until))
+    ]
     items.sort(key=lambda one: (one.date, one.schedule))
     return Upcoming(items=items[:_MOST_UPCOMING])
 
 
 def _of_schedule(
-    config: PipelineConfig, schedule: Schedule, named: Calendars, now: datetime, until: datetime
+    store: Store, config: PipelineConfig, schedule: Schedule, named: Calendars, span: tuple[datetime, datetime]
 ) -> Iterator[UpcomingRun]:
+    now, until = span
     if schedule.cron is not None:
         for tick in islice(cron.ticks_between(schedule, now, until), _MOST_UPCOMING):
             excluded = calendars.exclusion(schedule, named, tick.local.date())
@@ -235,10 +239,31 @@ def _of_schedule(
         excluded = calendars.exclusion(schedule, named, day)
         if schedule.include is not None and calendars.inclusion(schedule, named, day) is not None:
             continue
+        if _hourly(store, config, schedule):
+            yield from _hours(config, schedule, day_period(day), now, excluded)
+            continue
         by_clock = schedule.include is not None and schedule.trigger is None
         start = local_time_on(day, at, tz) if by_clock else None
         if start is None or start > now:
             yield _upcoming(config, schedule, day_period(day), start, excluded)
+
+
+def _hourly(store: Store, config: PipelineConfig, schedule: Schedule) -> bool:
+    latest = promises.latest_of(store, config.id, schedule.schedule_id)
+    return expected_granularity(schedule, config.sla, latest) is Granularity.HOUR
+
+
+def _hours(
+    config: PipelineConfig, schedule: Schedule, day: Period, now: datetime, excluded: str | None
+) -> Iterator[UpcomingRun]:
+    """The hours of a day that are not over; of an excluded day, the day."""
+    if excluded is not None:
+        yield _upcoming(config, schedule, day, None, excluded)
+        return
+    tz = zone(schedule.timezone)
+    for hour in day.hours():
+        if hour.exists(tz) and hour.end(tz) > now:
+            yield _upcoming(config, schedule, hour, None, None)
 
 
 def _upcoming(

@@ -1,0 +1,118 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+
+import type { Browser } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+
+import { expectAccessible, launch, open } from "./browser";
+import { chromiumPath } from "./found";
+import { gated } from "./pipelines";
+import { Controller, until } from "./server";
+
+const SHOTS = process.env["SCREENSHOTS"];
+// Today, as the controller has it: charts and history reach back 90 days only.
+const DATE = new Date(performance.timeOrigin + performance.now()).toISOString().slice(0, 10);
+
+/** Each page, and something that is on it when it is whole. */
+const PAGES: [string, string, string][] = [
+  ["overview", "/", '[data-lane="gold-revenue"]'],
+  ["run", `/pipelines/gold-revenue/runs/stream/${DATE}`, ".waterfall"],
+  ["run-never", "/pipelines/gold-revenue/runs/stream/2026-01-01", ".why-sections"],
+  ["pipeline", "/pipelines/gold-revenue", ".history .cell"],
+  ["events", "/events", ".e-line"],
+  ["sla", "/sla", "main h1"],
+  ["graph", `/graph?root=gold-revenue&depth=2&date=${DATE}`, ".node"],
+  ["graph-list", "/graph?root=gold-revenue&as=list", "main table"],
+  ["hazards", "/hazards?pipeline=gold-revenue", ".coverage li"],
+];
+
+describe.skipIf(chromiumPath() === null)("every page", () => {
+  let browser: Browser;
+  let controller: Controller;
+
+  beforeAll(async () => {
+    browser = await launch();
+    const below = gated("gold-report", { after: [{ pipeline: "gold-revenue" }] });
+    controller = await new Controller()
+      .pipelines([gated("gold-revenue", { sla: { deadline: "10:00", expectedDuration: "30m" } }), below, gated("bronze")])
+      .start();
+    await controller.sensor("gold-revenue", "upstream-complete", { status: "ready", date: DATE });
+    await controller.sensor("gold-revenue", "row-count", { count: 5000, date: DATE });
+    await until(async () => {
+      const run = (await (await controller.api("GET", `pipelines/gold-revenue/runs/stream/${DATE}`)).json()) as { word?: string };
+      return run.word === "done";
+    }, "the run");
+    await controller.sensor("bronze", "upstream-complete", { status: "ready" });
+    if (SHOTS !== undefined) mkdirSync(SHOTS, { recursive: true });
+  });
+
+  afterAll(async () => {
+    await browser.close();
+    await controller.end();
+  });
+
+  describe.each(["light", "dark"] as const)("in %s", (theme) => {
+    it.each(PAGES)("%s has no fault and no accessibility violation, wide and narrow", async (name, path, whole) => {
+      for (const width of [1440, 390]) {
+        const { page, faults, context } = await open(browser, controller.url, { theme, width });
+        await page.goto(controller.url + path);
+        await page.locator(whole).first().waitFor();
+        await page.locator('.live[data-phase="live"]').waitFor();
+        await expectAccessible(page);
+        const beyond = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
+        expect(beyond, "nothing reaches beyond the screen").toBeLessThanOrEqual(0);
+        if (SHOTS !== undefined) await page.screenshot({ path: join(SHOTS, `${name}-${theme}-${width}.png`) });
+        expect(faults).toEqual([]);
+        await context.close();
+      }
+    });
+  });
+
+  it("reruns: refused without a change, accepted by force, in the controller's own words", async () => {
+    const { page, faults, context } = await open(browser, controller.url);
+    await page.goto(`${controller.url}/pipelines/gold-revenue/runs/stream/${DATE}`);
+    await page.getByRole("button", { name: "Rerun…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("no sensor it reads has changed since").waitFor();
+    await dialog.getByLabel("Reason").fill("just to see");
+    await dialog.getByRole("button", { name: "Request the rerun" }).click();
+    await dialog.getByText(/^rejected: attempt 1 succeeded/).waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await page.getByRole("button", { name: "Rerun…" }).click();
+    await dialog.getByText("force").click();
+    await dialog.getByText("manual rerun 1 of 3").waitFor();
+    await dialog.getByLabel("Reason").fill("a correction");
+    await dialog.getByRole("button", { name: "Request the rerun" }).click();
+    await dialog.getByText("accepted: manual rerun 1 of 3").waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await page.getByText("attempt 2 (manual)").first().waitFor();
+    expect(faults).toEqual([]);
+    await context.close();
+  });
+
+  it("sets a sensor, and what it leads to is seen", async () => {
+    const { page, faults, context } = await open(browser, controller.url);
+    await page.goto(`${controller.url}/pipelines/bronze`);
+    await page.getByText("no sensor row-count").first().waitFor();
+    await page.getByRole("button", { name: "Set sensor…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Key").fill("row-count");
+    await dialog.getByLabel("Fields").fill("count=7000");
+    await dialog.getByRole("button", { name: "Write it" }).click();
+    await dialog.getByText('"key": "row-count"').waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await page.getByText("ran: it completed").first().waitFor();
+    await page.getByRole("cell", { name: '{"count":7000}' }).waitFor();
+    expect(faults).toEqual([]);
+    await context.close();
+  });
+
+  it("says what is not there, with the nearest names", async () => {
+    const { page, forgive, faults, context } = await open(browser, controller.url);
+    forgive(/404/);
+    await page.goto(`${controller.url}/pipelines/gold-revenu`);
+    await page.getByText("did you mean gold-revenue").waitFor();
+    expect(faults).toEqual([]);
+    await context.close();
+  });
+});

@@ -1,0 +1,53 @@
+import { Combobox, ComboboxItem, ComboboxPopover, ComboboxProvider } from "@ariakit/react";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+
+import { api, data } from "../api/client";
+import { visibleLine } from "../text/visible";
+
+interface Props {
+  label: string;
+  value: string | undefined;
+  onChange: (value: string | undefined) => void;
+}
+
+const SHOWN = 20;
+
+/** One of the pipelines: by typing a part of its name. */
+export function PipelinePicker({ label, value, onChange }: Props) {
+  const [text, setText] = useState(value ?? "");
+  const [known, setKnown] = useState(value);
+  if (known !== value) {
+    setKnown(value);
+    setText(value ?? "");
+  }
+  const names = useQuery({
+    queryKey: ["names", text],
+    queryFn: async ({ signal }) => {
+      const query = { q: text, limit: SHOWN, bucket: "day" as const, from: new Date(0).toISOString(), to: new Date(86_400_000).toISOString() };
+      return data(await api.GET("/api/v1/overview", { params: { query }, signal })).items.map((lane) => lane.id);
+    },
+    staleTime: 10_000,
+  });
+  const choose = (next: string) => {
+    setText(next);
+    if (next === "") onChange(undefined);
+    else if (names.data?.includes(next) === true) onChange(next);
+  };
+  return (
+    <ComboboxProvider inputValue={text} setInputValue={choose}>
+      <label className="pick">
+        {label}
+        <Combobox className="search" placeholder="all pipelines" autoSelect={false} />
+      </label>
+      <ComboboxPopover className="menu" gutter={4} sameWidth portal={false} aria-label={label}>
+        {(names.data ?? []).map((name) => (
+          <ComboboxItem key={name} value={name} className="menu-item">
+            {visibleLine(name)}
+          </ComboboxItem>
+        ))}
+        {names.data?.length === 0 && <div className="menu-text muted">No pipeline matches.</div>}
+      </ComboboxPopover>
+    </ComboboxProvider>
+  );
+}
