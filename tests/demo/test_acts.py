@@ -8,7 +8,7 @@ import pytest
 from interlock.control.event_views import EventView
 from interlock.demo.acts import Act, missing
 from interlock.demo.timeline import Entry, Sight, Stopped, Timeline
-from interlock.embedded.feed import Told
+from interlock.embedded.feed import FeedEvent
 from interlock.model.events import EventType, Severity
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
@@ -99,7 +99,7 @@ def fails(error: BaseException) -> Callable[[Entry], None]:
 def test_an_event_that_is_there_is_not_waited_for_and_one_that_is_not_is_given_up() -> None:
     printed: list[Entry] = []
     timeline = Timeline(printed.append)
-    timeline.told(Told(1, ALL[0]))
+    timeline.committed(FeedEvent(1, ALL[0]))
     assert timeline.wait_for(sight(OPENED), 0) == ALL[0]
     assert timeline.wait_for(sight(DONE), 0) is None
     assert printed == ALL[:1]
@@ -113,13 +113,13 @@ def test_when_it_is_over_nobody_waits_and_nothing_is_printed() -> None:
         timeline.wait_for(sight(DONE), 3600)
     with pytest.raises(Stopped):
         timeline.rest(3600)
-    timeline.told(Told(1, ALL[0]))
+    timeline.committed(FeedEvent(1, ALL[0]))
     assert printed == []
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(), SystemExit(1)])
 def test_when_nobody_reads_on_it_is_over(error: BaseException) -> None:
     timeline = Timeline(fails(error))
-    timeline.told(Told(1, ALL[0]))
+    timeline.committed(FeedEvent(1, ALL[0]))
     with pytest.raises(Stopped):
         timeline.rest(3600)

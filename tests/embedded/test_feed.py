@@ -9,7 +9,7 @@ import pytest
 from interlock.control import records
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
-from interlock.embedded.feed import EventFeed, Told
+from interlock.embedded.feed import EventFeed, FeedEvent
 from interlock.embedded.store import SqliteStore
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
@@ -26,7 +26,7 @@ class Listener:
         self.messages: list[str] = []
         self._told = threading.Semaphore(0)
 
-    def __call__(self, told: Told) -> None:
+    def __call__(self, told: FeedEvent) -> None:
         self.messages.append(told.event.message)
         self._told.release()
 
@@ -67,7 +67,7 @@ def test_an_event_that_can_not_be_read_is_left_out(store: SqliteStore, feed: Eve
 
 
 def test_a_listener_that_fails_is_not_the_others_affair(store: SqliteStore, feed: EventFeed) -> None:
-    def fail(_: Told) -> None:
+    def fail(_: FeedEvent) -> None:
         raise RuntimeError("Event loop is closed")
 
     listener = Listener()

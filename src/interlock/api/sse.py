@@ -24,7 +24,7 @@ import msgspec
 from interlock.control import event_views
 from interlock.control.event_views import EventView, Wanted
 from interlock.embedded.clock import rate
-from interlock.embedded.feed import SensorWritten, Told
+from interlock.embedded.feed import FeedEvent, SensorWritten
 from interlock.embedded.service import Service
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType, Severity
@@ -39,7 +39,7 @@ _RETRY: Final = b"retry: 2000\n\n"
 _SCALED_HEARTBEAT_SECONDS: Final = 1.0
 # How often a stream looks whether its reader may still read it.
 _LOOK_SECONDS: Final = 0.4
-# How long written sensors are collected before they are told of.
+# How long written sensors are collected before they are sent.
 _SENSOR_SECONDS: Final = 0.15
 _END: Final = b"event: closed\ndata: the server is stopping; come back with Last-Event-ID\n\n"
 _OVER: Final = b"event: closed\ndata: your token or session has ended\n\n"
@@ -129,7 +129,7 @@ class EventStream:
         self._may_read = may_read
         self._wanted = wanted
         self._position = position
-        self._queue: asyncio.Queue[Told | None] = asyncio.Queue(QUEUE + 1)
+        self._queue: asyncio.Queue[FeedEvent | None] = asyncio.Queue(QUEUE + 1)
         self._slow = False
         self._sent: set[str] = set()
         self._sensors: dict[tuple[str, str], SensorWritten] = {}
@@ -138,9 +138,9 @@ class EventStream:
         """What is sent, until the client or the server goes."""
         loop = asyncio.get_running_loop()
 
-        def tell(told: Told) -> None:
-            if self._wanted.takes(told.event):
-                loop.call_soon_threadsafe(self._offer, told)
+        def take(entry: FeedEvent) -> None:
+            if self._wanted.takes(entry.event):
+                loop.call_soon_threadsafe(self._offer, entry)
 
         def ended() -> None:
             loop.call_soon_threadsafe(self._close)
@@ -149,7 +149,7 @@ class EventStream:
             if self._wanted.takes_sensor(one):
                 loop.call_soon_threadsafe(self._offer_sensor, one)
 
-        ticket, joined_at = self._service.feed.join(tell, ended, written if self._wanted.sensors else None)
+        ticket, joined_at = self._service.feed.join(take, ended, written if self._wanted.sensors else None)
         try:
             yield _RETRY if self._position is not None else self._beginning(joined_at)
             async for chunk in self._past(joined_at):
@@ -163,11 +163,11 @@ class EventStream:
         """Where a client begins that came without a position: it may lose the connection before the first event."""
         return b"id: %s\n%s" % (str(Position(joined_at, epoch_millis(self._service.clock.now()))).encode(), _RETRY)
 
-    def _offer(self, told: Told) -> None:
+    def _offer(self, entry: FeedEvent) -> None:
         if self._queue.qsize() >= QUEUE:
             self._slow = True
         elif not self._slow:
-            self._queue.put_nowait(told)
+            self._queue.put_nowait(entry)
 
     def _offer_sensor(self, written: SensorWritten) -> None:
         """Each key once until it is sent: sensors may be written by the thousand."""
@@ -199,16 +199,16 @@ class EventStream:
             if self._sensors:
                 yield self._sensor_chunks()
             try:
-                told = await asyncio.wait_for(self._queue.get(), look)
+                entry = await asyncio.wait_for(self._queue.get(), look)
             except TimeoutError:
                 if time.monotonic() >= beat_at:
                     beat_at = time.monotonic() + self._heartbeat()
                     yield self._beat()
                 continue
-            if told is None:
+            if entry is None:
                 break
-            if told.event.id not in self._sent:
-                yield _chunk(told.seq, told.event)
+            if entry.event.id not in self._sent:
+                yield _chunk(entry.seq, entry.event)
         yield _END
 
     def _heartbeat(self) -> float:
@@ -231,8 +231,8 @@ class EventStream:
             if found is None:
                 seq = 0
                 break
-            told, seq = found
-            for one in told:
+            events, seq = found
+            for one in events:
                 position = Position.of(one.seq, one.event)
                 if self._wanted.takes(one.event):
                     yield _chunk(one.seq, one.event)

@@ -37,7 +37,7 @@ _NOTEWORTHY: Final = frozenset(
         EventType.IRREGULAR_SCHEDULE_MISSED,
     }
 )
-_MOST_TOLD: Final = 5
+_MOST_EVENTS: Final = 5
 _LOOK_BACK: Final = timedelta(days=3)
 _TICKS_BACK: Final = 100
 
@@ -184,7 +184,7 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
         expected=is_expected(schedule, config.sla, key.period, promises.latest_of(store, key.pipeline, key.schedule)),
         watched_since=catalog.watched_since(store, key.pipeline),
         next_start=(upcoming[0], str(upcoming[1])) if upcoming is not None else None,
-        told=tuple(_told(detail)) if detail is not None else (),
+        events=tuple(_notable(detail)) if detail is not None else (),
         dry=records.get(store, records.run_record(key, keys.DRY_RUN), DryRun),
         config_changed=run is not None and run.active and run.config_version != found.version,
     )
@@ -291,6 +291,6 @@ def _error(attempt: Attempt, log: Sequence[JobRecord]) -> str:
     return f"{last.error}{category}"
 
 
-def _told(detail: RunDetail) -> Iterator[why.Told]:
+def _notable(detail: RunDetail) -> Iterator[why.NotableEvent]:
     worth = [one for one in detail.events if one.type in _NOTEWORTHY]
-    yield from (why.Told(one.timestamp, one.type.value, one.message) for one in worth[-_MOST_TOLD:])
+    yield from (why.NotableEvent(one.timestamp, one.type.value, one.message) for one in worth[-_MOST_EVENTS:])

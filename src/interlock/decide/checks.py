@@ -130,10 +130,10 @@ def _younger(field: str, value: object, expected: object, now: datetime) -> _Out
     if problem:
         return False, problem
     if age < -MAX_FUTURE:
-        return False, f"{field} is {_told(age)}: a fault, not freshness"
+        return False, f"{field} is {_age_words(age)}: a fault, not freshness"
     if age < limit:
-        return True, f"{field} is {_told(age)}, < {expected}"
-    return False, f"{field} is {_told(age)}, needs < {expected}"
+        return True, f"{field} is {_age_words(age)}, < {expected}"
+    return False, f"{field} is {_age_words(age)}, needs < {expected}"
 
 
 def _older(field: str, value: object, expected: object, now: datetime) -> _Outcome:
@@ -141,8 +141,8 @@ def _older(field: str, value: object, expected: object, now: datetime) -> _Outco
     if problem:
         return False, problem
     if age > limit:
-        return True, f"{field} is {_told(age)}, > {expected}"
-    return False, f"{field} is {_told(age)}, needs > {expected}"
+        return True, f"{field} is {_age_words(age)}, > {expected}"
+    return False, f"{field} is {_age_words(age)}, needs > {expected}"
 
 
 # A table rather than a `match`: an evaluation is paid for in microseconds, and in Python 3.11 each case of
@@ -188,7 +188,7 @@ def _instant(value: object) -> datetime | None:
     return None if stored is None else parse_instant(float(stored))
 
 
-def _told(age: timedelta) -> str:
+def _age_words(age: timedelta) -> str:
     return f"{_rough(age)} old" if age >= _ZERO else f"{_rough(-age)} in the future"
 
 

@@ -17,7 +17,7 @@ from interlock.model.sensor import Sensor
 
 __all__ = ["RuleResult", "Verdict", "evaluate"]
 
-_FAILURES_TOLD: Final = 3
+_FAILURES_SHOWN: Final = 3
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -40,12 +40,12 @@ class Verdict(msgspec.Struct, frozen=True):
             return head
         if self.passed:
             return f"{head}; one is enough"
-        told = [_told(result) for result in failing[:_FAILURES_TOLD]]
-        more = len(failing) - len(told)
-        return "; ".join([head, *told, *([f"and {more} more"] if more else [])])
+        shown = [_described(result) for result in failing[:_FAILURES_SHOWN]]
+        more = len(failing) - len(shown)
+        return "; ".join([head, *shown, *([f"and {more} more"] if more else [])])
 
 
-def _told(result: RuleResult) -> str:
+def _described(result: RuleResult) -> str:
     # A reason about the sensor itself names it already.
     named = result.reason.startswith((result.key, f"no sensor {result.key}"))
     return result.reason if named else f"{result.key}: {result.reason}"

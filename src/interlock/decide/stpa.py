@@ -112,12 +112,12 @@ def _never_opened(config: PipelineConfig) -> _Finding:
 
 def _never_ready(config: PipelineConfig) -> _Finding:
     windows = dict.fromkeys(format_duration(one.evaluation.window) for one in config.all_schedules)
-    told = f"evaluation.window {', '.join(windows)}: VALIDATION_EXHAUSTED names the failing rules"
+    window = f"evaluation.window {', '.join(windows)}: VALIDATION_EXHAUSTED names the failing rules"
     stops = any(one.evaluation.after_window == "stop" for one in config.all_schedules)
     if not stops:
-        return _covered(told, "afterWindow reopen: data that comes later still starts it")
+        return _covered(window, "afterWindow reopen: data that comes later still starts it")
     gap = "data that comes after the window starts nothing: a person has to rerun it"
-    return (told,), Cover.WEAK, gap, "schedule: {evaluation: {afterWindow: reopen}}"
+    return (window,), Cover.WEAK, gap, "schedule: {evaluation: {afterWindow: reopen}}"
 
 
 def _job_lost(config: PipelineConfig) -> _Finding:
@@ -135,19 +135,19 @@ def _job_lost(config: PipelineConfig) -> _Finding:
 
 def _not_ready(config: PipelineConfig) -> _Finding:
     rules = config.validation.rules
-    told = tuple(_told(rule) for rule in rules)
+    rules_read = tuple(_described(rule) for rule in rules)
     if config.validation.trigger is Mode.ANY and len(rules) > 1:
         gap = "validation.trigger ANY: one passing rule starts the job, whatever the others say"
-        return told, Cover.WEAK, gap, "validation: {trigger: ALL}"
+        return rules_read, Cover.WEAK, gap, "validation: {trigger: ALL}"
     if all(rule.check is Check.EXISTS for rule in rules) and not any(is_upstream(rule.key) for rule in rules):
         gap = "the rules ask only whether sensors exist, not what they say"
         key = rules[0].key
         snippet = f"validation: {{rules: [{{key: {key}, check: equals, field: status, value: ready}}]}}"
-        return told, Cover.WEAK, gap, snippet
-    return told, Cover.COVERED, "", ""
+        return rules_read, Cover.WEAK, gap, snippet
+    return rules_read, Cover.COVERED, "", ""
 
 
-def _told(rule: Rule) -> str:
+def _described(rule: Rule) -> str:
     parts = [rule.key, rule.field or "", rule.check.value, "" if rule.value is None else str(rule.value)]
     return "rule " + " ".join(part for part in parts if part)
 
@@ -169,7 +169,7 @@ def _ttl(config: PipelineConfig, probe: Probe) -> str:
 
 
 def _stale(config: PipelineConfig) -> _Finding:
-    fresh = [_told(rule) for rule in config.validation.rules if rule.check is Check.AGE_LT]
+    fresh = [_described(rule) for rule in config.validation.rules if rule.check is Check.AGE_LT]
     read = {rule.key for rule in config.validation.rules}
     fresh += [f"probe {one.key} (ttl {_ttl(config, one)})" for one in config.probes if one.key in read]
     if fresh:
@@ -215,12 +215,12 @@ def _too_early(config: PipelineConfig) -> _Finding:
 
 def _out_of_order(config: PipelineConfig) -> _Finding:
     found = [f"after {one.pipeline} ({one.require})" for one in config.after]
-    found += [_told(rule) for rule in config.validation.rules if is_upstream(rule.key)]
+    found += [_described(rule) for rule in config.validation.rules if is_upstream(rule.key)]
     found += [f"trigger {one.trigger.key}" for one in config.all_schedules if one.trigger is not None]
     if found:
         return _covered(*found)
-    told = tuple(f"rule on {rule.key}" for rule in config.validation.rules)
-    return _covered(*dict.fromkeys(told))
+    keys_read = tuple(f"rule on {rule.key}" for rule in config.validation.rules)
+    return _covered(*dict.fromkeys(keys_read))
 
 
 def _too_late(config: PipelineConfig) -> _Finding:
@@ -294,8 +294,8 @@ def _bad_output(config: PipelineConfig) -> _Finding:
     if post is None or not post.rules:
         gap = "a job that succeeded with too little or wrong output counts as done: nothing looks at the output"
         return (), Cover.UNCOVERED, gap, _POST_SNIPPET
-    told = [f"postRun {_told(rule)}" for rule in post.rules]
-    return _covered(*told, f"postRun.sensorTimeout {format_duration(post.sensor_timeout)}")
+    judged = [f"postRun {_described(rule)}" for rule in post.rules]
+    return _covered(*judged, f"postRun.sensorTimeout {format_duration(post.sensor_timeout)}")
 
 
 _HAZARDS: Final[tuple[tuple[Unsafe, str, _Analysis], ...]] = (

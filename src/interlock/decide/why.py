@@ -91,8 +91,8 @@ class AttemptFact(msgspec.Struct, frozen=True, kw_only=True):
     refused: int = 0
 
 
-class Told(msgspec.Struct, frozen=True):
-    """Something else that happened to the run and is worth knowing."""
+class NotableEvent(msgspec.Struct, frozen=True):
+    """An event of the run that is worth knowing."""
 
     at: datetime
     type: str
@@ -127,7 +127,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     expected: bool = True
     watched_since: datetime | None = None
     next_start: tuple[datetime, str] | None = None
-    told: tuple[Told, ...] = ()
+    events: tuple[NotableEvent, ...] = ()
     dry: DryRun | None = None
     config_changed: bool = False
     reopen_for: timedelta = timedelta(hours=24)
@@ -159,7 +159,7 @@ def explain(facts: Facts) -> Explanation:
         Section("Calendar", tuple(_calendar(facts))),
         Section(_rules_title(facts), tuple(_rules(facts))),
         Section("Attempts", tuple(_attempts(facts))),
-        Section("Also", tuple(Line(f"{facts.at(one.at)} {one.type}: {one.message}") for one in facts.told)),
+        Section("Also", tuple(Line(f"{facts.at(one.at)} {one.type}: {one.message}") for one in facts.events)),
         Section("SLA", tuple(_sla(facts))),
         Section("Next", tuple(_next(facts))),
     )

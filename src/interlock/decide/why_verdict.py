@@ -50,7 +50,7 @@ def _dry(facts: "Facts") -> str:
         return "is a dry run that nothing has begun yet: nothing is ever started"
     if facts.dry.would_trigger_at is not None:
         return f"is a dry run: its job would have been started {facts.when(facts.dry.would_trigger_at)}"
-    return f"is a dry run: it would be waiting; {_rules_told(facts)}"
+    return f"is a dry run: it would be waiting; {_rules_summary(facts)}"
 
 
 def _without_run(facts: "Facts") -> str:
@@ -76,7 +76,7 @@ def _of_run(facts: "Facts", run: Run) -> str:
         case RunStatus.PENDING if facts.place is not None:
             return f"is waiting: it is ready and waits for {facts.place}"
         case RunStatus.PENDING if run.passed_at is None:
-            return f"is waiting: {_rules_told(facts)}"
+            return f"is waiting: {_rules_summary(facts)}"
         case RunStatus.PENDING:
             return "is about to start its job: the rules have passed"
         case RunStatus.TRIGGERING:
@@ -103,7 +103,7 @@ def _ended_badly(facts: "Facts", run: Run) -> str:
     ended = f" {facts.when(run.ended_at)}" if run.ended_at is not None else ""
     match reason:
         case FinalReason.VALIDATION_EXHAUSTED:
-            return f"was held: its window closed{ended}; {_rules_told(facts)}"
+            return f"was held: its window closed{ended}; {_rules_summary(facts)}"
         case FinalReason.DEADLINE_EXPIRED:
             return f"was held: {run.message or 'its trigger did not come by the deadline'}"
         case FinalReason.TRIGGER_EXHAUSTED:
@@ -136,7 +136,7 @@ def _had(facts: "Facts") -> Counter[Source]:
     return Counter(Source(one.source) for one in facts.attempts if one.number > 1 and one.source in frozenset(Source))
 
 
-def _rules_told(facts: "Facts") -> str:
+def _rules_summary(facts: "Facts") -> str:
     count, failing = len(facts.rules), facts.failing
     passing = f"{count - len(failing)} of {count} rules pass"
     if not failing or facts.rules_pass:

@@ -73,7 +73,7 @@ def play_once(folder: Path, printer: Printer) -> Outcome:
     clock = _clock(_FIRST_HOUR, Pace())
     timeline = Timeline(printer)
     with _controller(folder, clock) as service:
-        service.feed.join(timeline.told, timeline.close)
+        service.feed.join(timeline.committed, timeline.close)
         _check(service.start())
         stage = Stage(service, clock, timeline, folder, pace=Pace(), patience=_PATIENCE, within=_IN_ALL)
         played: list[Act] = []
@@ -98,7 +98,7 @@ def play_on(folder: Path, port: int, printer: Printer, serving: Callable[[str], 
     @contextmanager
     def director(service: Service, url: str) -> Iterator[None]:
         timeline = Timeline(printer)
-        service.feed.join(timeline.told, timeline.close)
+        service.feed.join(timeline.committed, timeline.close)
         serving(url)
         stage = Stage(service, clock, timeline, folder, pace=_LEISURE, patience=_PATIENCE)
         thread = threading.Thread(target=_direct, args=(stage, first), name="interlock-demo", daemon=True)

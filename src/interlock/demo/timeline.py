@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from interlock.control.event_views import EventView
-from interlock.embedded.feed import Told
+from interlock.embedded.feed import FeedEvent
 from interlock.model.events import EventType
 
 
@@ -57,11 +57,11 @@ class Timeline:
         self._events: list[EventView] = []
         self._closed = False
 
-    def told(self, told: Told) -> None:
+    def committed(self, entry: FeedEvent) -> None:
         """An event was committed."""
         with self._news:
-            self._events.append(told.event)
-            self._print(told.event)
+            self._events.append(entry.event)
+            self._print(entry.event)
             self._news.notify_all()
 
     def note(self, note: Note) -> None:

@@ -56,14 +56,14 @@ class SensorWritten(NamedTuple):
     received_at: str
 
 
-class Told(NamedTuple):
+class FeedEvent(NamedTuple):
     """An event and its number in the order of commits."""
 
     seq: int
     event: EventView
 
 
-Listener = Callable[[Told], None]
+Listener = Callable[[FeedEvent], None]
 SensorListener = Callable[[SensorWritten], None]
 
 
@@ -113,9 +113,9 @@ class EventFeed:
     def join(
         self, listener: Listener, ended: Callable[[], None], sensors: SensorListener | None = None
     ) -> tuple[int, int]:
-        """Be told of every event from now on, and of the end; both quickly. A ticket, and the last number before.
+        """Receive every event from now on, and the end. Returns a ticket, and the number of the last event before.
 
-        `sensors` is told of every sensor that is written. Sensors are not read while nobody wants to know of them.
+        All listeners must return quickly. `sensors` receives every sensor that is written. Sensors are not read while no listener wants them.
         """
         with self._lock:
             if not self._listeners:
@@ -129,20 +129,20 @@ class EventFeed:
             return self._joined, self._position
 
     def leave(self, ticket: int) -> None:
-        """Be told no more."""
+        """Stop receiving events."""
         with self._lock:
             self._listeners.pop(ticket, None)
             self._enders.pop(ticket, None)
             self._sensor_listeners.pop(ticket, None)
 
-    def between(self, after: int, until: int, limit: int = _CHUNK) -> tuple[list[Told], int] | None:
+    def between(self, after: int, until: int, limit: int = _CHUNK) -> tuple[list[FeedEvent], int] | None:
         """Some events with after < seq <= until, and how far they reach; None when some of them may be gone."""
         if after >= until:
             return [], until
         # Read first, ask afterwards: what was pruned in between is then noticed.
         rows = self._database.read(_SELECT, (after, until, limit))
         (first,) = self._database.read(_FIRST)[0]
-        return None if after + 1 < first else (_told(rows), int(rows[-1][0]) if len(rows) == limit else until)
+        return None if after + 1 < first else (_feed_events(rows), int(rows[-1][0]) if len(rows) == limit else until)
 
     def _run(self) -> None:
         while self._is_wanted():
@@ -163,19 +163,19 @@ class EventFeed:
         while (start := self._position) < head:
             rows = self._database.read(_SELECT, (start, head, _CHUNK))
             position = int(rows[-1][0]) if len(rows) == _CHUNK else head
-            told = _told(rows)
+            events = _feed_events(rows)
             sensors = self._sensors(start, position) if self._sensor_listeners else []
             with self._lock:
                 if self._position != start:
                     return  # the last listener left and another joined meanwhile, from a later position
                 self._position = position
                 listeners = list(self._listeners.values())
-                for one in told:
+                for one in events:
                     for listener in listeners:
-                        _tell(listener, one)
+                        _notify(listener, one)
                 for written in sensors:
                     for sensor_listener in self._sensor_listeners.values():
-                        _tell(sensor_listener, written)
+                        _notify(sensor_listener, written)
 
     def _sensors(self, start: int, end: int) -> list[SensorWritten]:
         """The sensors that were written, each key once: only that it was is of interest."""
@@ -191,14 +191,14 @@ class EventFeed:
 T = TypeVar("T")
 
 
-def _tell(listener: Callable[[T], None], told: T) -> None:
+def _notify(listener: Callable[[T], None], news: T) -> None:
     try:
-        listener(told)
+        listener(news)
     except Exception:  # noqa: BLE001  the others listen on
         _log.exception("a listener of the events failed")
 
 
-def _told(rows: list[Row]) -> list[Told]:
+def _feed_events(rows: list[Row]) -> list[FeedEvent]:
     found = []
     for seq, pk, sk, item in rows:
         if pk.startswith(PIPELINE) and sk[:1].isdigit():
@@ -208,5 +208,5 @@ def _told(rows: list[Row]) -> list[Told]:
                 # The event-sink makes it a dead letter; here it must not stand before all that come after it.
                 _log.warning("an event cannot be read; it is left out", error=str(error))
                 continue
-            found.append(Told(seq, event_views.view(pk, sk, event)))
+            found.append(FeedEvent(seq, event_views.view(pk, sk, event)))
     return found

@@ -177,7 +177,7 @@ class CommandRunner:
 
     def watch_unfinished(self) -> int:
         """After a start of the controller: tell of commands that ended meanwhile, watch the others. How many."""
-        unfinished = [folder.run_id for folder in run_folders(self._root) if not folder.told]
+        unfinished = [folder.run_id for folder in run_folders(self._root) if not folder.reported]
         for run_id in unfinished:
             self._watch.add(run_id)
         return len(unfinished)
@@ -260,7 +260,7 @@ class CommandRunner:
             return folder.awaited()
         # Of a command that was not started there is no end to tell. Its start is the lifecycle's to repair, and an
         # outcome in the job log would be taken for that of the start to come.
-        if phase not in (Phase.ENDED, Phase.VANISHED) or folder.told:
+        if phase not in (Phase.ENDED, Phase.VANISHED) or folder.reported:
             return None
         claim = folder.claimed_by()
         if claim is None:
@@ -276,7 +276,7 @@ class CommandRunner:
         try:
             status = _status(folder, phase)
             self._on_exit(ExitNotice(key=claim.key, attempt=claim.attempt, run_id=run_id, status=status))
-            folder.mark_told()
+            folder.mark_reported()
         except Exception:
             if run_id not in self._untold:
                 log.exception("command-exit-not-told", run_id=run_id)

@@ -38,7 +38,8 @@ from interlock.ports.jobs import JobRequest
 
 _REQUEST: Final = "request.json"
 _LOCK: Final = "lock"
-_TOLD: Final = "told"
+# The name of the file is older than the name of the constant: folders of earlier versions have it.
+_REPORTED: Final = "told"
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _T = TypeVar("_T")
 
@@ -189,14 +190,14 @@ class RunFolder:
         return self._read(_REQUEST, Claim)
 
     @property
-    def told(self) -> bool:
-        """Has the controller been told of the end?"""
-        return (self.path / _TOLD).exists()
+    def reported(self) -> bool:
+        """Was the end reported to the controller?"""
+        return (self.path / _REPORTED).exists()
 
-    def mark_told(self) -> None:
-        """The controller knows; it need not be told again after a restart."""
+    def mark_reported(self) -> None:
+        """The controller knows: the end is not reported again after a restart."""
         with contextlib.suppress(FileNotFoundError):  # removed in the meantime
-            (self.path / _TOLD).touch(mode=0o600)
+            (self.path / _REPORTED).touch(mode=0o600)
 
     def touched_at(self) -> float:
         """When the command ended, or else when anything was last written here; epoch seconds."""

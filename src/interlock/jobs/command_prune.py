@@ -22,7 +22,7 @@ _BLOCK_BYTES: Final = 512
 class _Ended(msgspec.Struct, frozen=True):
     at: float
     size: int
-    told: bool
+    reported: bool
     folder: RunFolder
 
 
@@ -35,7 +35,7 @@ def prune(root: Path, kept: OutputKept, now: datetime) -> int:
     for one in ended[len(old) :]:
         if excess <= 0:
             break
-        if one.told:
+        if one.reported:
             old.append(one)
             excess -= one.size
     for one in old:
@@ -50,7 +50,7 @@ def _ended(root: Path) -> list[_Ended]:
         # Others remove folders, too: a start that is repeated, or a person who makes room.
         with contextlib.suppress(FileNotFoundError):
             if folder.phase() not in (Phase.RUNNING, Phase.ABSENT):
-                found.append(_Ended(folder.touched_at(), _disk_usage(folder.path), folder.told, folder))
+                found.append(_Ended(folder.touched_at(), _disk_usage(folder.path), folder.reported, folder))
     return found
 
 
