@@ -115,7 +115,8 @@ class EventFeed:
     ) -> tuple[int, int]:
         """Receive every event from now on, and the end. Returns a ticket, and the number of the last event before.
 
-        All listeners must return quickly. `sensors` receives every sensor that is written. Sensors are not read while no listener wants them.
+        All listeners must return quickly. `sensors` receives every sensor that is written. Sensors are not read while
+        no listener wants them.
         """
         with self._lock:
             if not self._listeners:
