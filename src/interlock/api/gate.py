@@ -85,6 +85,7 @@ class Gate:
     async def _pass(
         self, scope: Scope, receive: Receive, answer: Answer, headers: MutableMapping[bytes, bytes]
     ) -> None:
+        limited: _Body | None = None
         try:
             self._check(scope, headers)
             if self._service.refusing and scope["path"] not in HEALTH:
@@ -102,7 +103,7 @@ class Gate:
                 else:
                     await self._app(scope, limited.receive, answer.send)
         except RequestError as error:
-            if error.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+            if error.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE and not (limited is not None and limited.done):
                 await _drain(receive)
             await answer.refuse(scope, error)
         except TimeoutError:
@@ -131,6 +132,7 @@ class Gate:
             raise RequestError(
                 HTTPStatus.REQUEST_URI_TOO_LONG, "too-large", f"an address of more than {_MAX_TARGET} bytes"
             )
+        _check_framing(scope)
         if scope["method"] not in READING and self._is_by_cookie(scope, headers):
             check_own_page(scope, headers, self._public_origin)
         if self._tokens.required():
@@ -174,6 +176,11 @@ class _Body:
         if declared is not None and declared.isdigit() and int(declared) > limit:
             raise self._too_large()
 
+    @property
+    def done(self) -> bool:
+        """Has all of it arrived?"""
+        return self._done
+
     async def receive(self) -> Message:
         """The next part of it; afterwards, the news that the client went away."""
         if self._done:
@@ -216,6 +223,21 @@ async def _drain(receive: Receive) -> None:
                 read += len(message.get("body", b""))
                 if not message.get("more_body", False):
                     return
+
+
+def _check_framing(scope: Scope) -> None:
+    """What two readers of the same request could take for two different things is not answered but refused.
+
+    A proxy in front of us may have read the other one.
+    """
+    names = [name.lower() for name, _ in scope["headers"]]
+    close = {"Connection": "close"}
+    if names.count(b"authorization") > 1:
+        detail = "there are two Authorization headers: send one"
+        raise RequestError(HTTPStatus.BAD_REQUEST, "malformed", detail, headers=close)
+    if b"content-length" in names and b"transfer-encoding" in names:
+        detail = "there are both Content-Length and Transfer-Encoding: send one of them"
+        raise RequestError(HTTPStatus.BAD_REQUEST, "malformed", detail, headers=close)
 
 
 def _stopping(detail: str) -> RequestError:

@@ -109,6 +109,8 @@ def judge(error: Exception) -> RequestError:
             return _invalid(error)
         case SerializationException():
             return RequestError(HTTPStatus.BAD_REQUEST, "malformed", f"the body is not JSON: {error.detail or error}")
+        case UnicodeDecodeError():
+            return RequestError(HTTPStatus.BAD_REQUEST, "malformed", f"the body is not JSON: it is not UTF-8: {error}")
         case RecursionError():
             return RequestError(HTTPStatus.BAD_REQUEST, "malformed", "the body is nested far too deep")
         case HTTPException():

@@ -76,7 +76,7 @@ def _observation(body: bytes) -> dict[str, Any]:
         raise RequestError(
             HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", f"data: {error}", errors=wrong
         ) from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise RequestError(HTTPStatus.BAD_REQUEST, "malformed", f"the body is not JSON: {error}") from error
     except RecursionError as error:
         raise RequestError(HTTPStatus.BAD_REQUEST, "malformed", "the body is nested far too deep") from error

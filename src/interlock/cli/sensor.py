@@ -68,7 +68,7 @@ def set_(  # noqa: PLR0913 - an argument per option
         return
     console = plain_console()
     about = f" for {written.period}" if written.period else ""
-    console.print(f"stored {pipeline}/{named}{about}: {one_line(_text(observed))}", style="green")
+    console.print(one_line(f"stored {pipeline}/{named}{about}: {_text(observed)}"), style="green")
     for warning in written.warnings:
         console.print(f"warning: {one_line(warning)}", style="yellow")
     print_aftermath(console, written, found)
@@ -95,7 +95,7 @@ def get(
         print_json(found)
         return
     console = plain_console()
-    console.print(f"{found.pipeline}/{found.key}{f' for {found.period}' if found.period else ''}")
+    console.print(one_line(f"{found.pipeline}/{found.key}{f' for {found.period}' if found.period else ''}"))
     console.print(f"received {moment(found.received_at)} ({away(found.received_at, now())})")
     if found.ttl is not None:
         console.print(f"expires {moment(datetime.fromtimestamp(found.ttl, found.received_at.tzinfo))}")
@@ -125,7 +125,7 @@ def delete(
         print_json({"deleted": {"pipeline": pipeline, "key": key}, "served": there.served})
         return
     console = plain_console()
-    console.print(f"deleted {pipeline}/{key}", style="green")
+    console.print(one_line(f"deleted {pipeline}/{key}"), style="green")
     if not there.served:
         console.print(NOT_SERVED, style="yellow")
 

@@ -68,9 +68,11 @@ def serve(  # noqa: PLR0913  each is an option
 
     from interlock.api import server
     from interlock.api import settings as project_settings
+    from interlock.embedded.hardening import hide_memory
     from interlock.embedded.logging import configure_logging
     from interlock.embedded.service import ServiceSettings
 
+    hide_memory()
     trusting.add(config, trust_dir)
     wanted = None if log_format is LogFormat.AUTO else log_format is LogFormat.JSON
     json_logs = configure_logging(level=log_level, json=wanted)

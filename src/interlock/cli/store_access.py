@@ -172,13 +172,21 @@ def _file(target: Target) -> Path:
 
 @contextmanager
 def server(target: Target) -> Iterator["httpx.Client"]:
-    """A client of the server's API, with the token of INTERLOCK_TOKEN; what goes wrong on the way is told in words."""
+    """A client of the server's API, with the token of INTERLOCK_TOKEN; what goes wrong on the way is told in words.
+
+    A server of this machine is reached directly: a proxy would be sent the token.
+    """
     import httpx
 
+    from interlock.client.settings import on_this_machine
+
+    direct = target.url is not None and on_this_machine(target.url)
     token = os.environ.get("INTERLOCK_TOKEN", "")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
-        with httpx.Client(base_url=f"{target.url}/api/v1/", headers=headers, timeout=_SECONDS) as client:
+        with httpx.Client(
+            base_url=f"{target.url}/api/v1/", headers=headers, timeout=_SECONDS, trust_env=not direct
+        ) as client:
             yield client
     except httpx.TransportError as error:
         cause = str(error) or type(error).__name__

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from interlock.cli.output import JsonOption, marks, plain_console, print_json
+from interlock.cli.output import JsonOption, many_lines, marks, one_line, plain_console, print_json
 from interlock.cli.plan import ConfigPath, load_or_exit
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def stpa(
 
 def _print(console: "Console", coverage: "Coverage") -> None:
     dry = "  (dry run: it starts nothing; this is what it will be)" if coverage.dry_run else ""
-    console.print(f"{coverage.pipeline}{dry}", style="bold")
+    console.print(f"{one_line(coverage.pipeline)}{dry}", style="bold")
     good, bad = marks(console)
     signs = {"covered": good, "weak": "~", "uncovered": bad}
     kind = None
@@ -56,11 +56,11 @@ def _print(console: "Console", coverage: "Coverage") -> None:
 
 def _print_hazard(console: "Console", hazard: "Hazard", sign: str) -> None:
     told = "; ".join(hazard.constraints)
-    console.print(f"    {sign} {hazard.hazard}: {told or 'nothing'}", style=_STYLES[hazard.cover])
+    console.print(f"    {sign} {one_line(hazard.hazard)}: {one_line(told) or 'nothing'}", style=_STYLES[hazard.cover])
     if hazard.gap:
-        console.print(f"        {hazard.gap}", style=_STYLES[hazard.cover])
+        console.print(f"        {one_line(hazard.gap)}", style=_STYLES[hazard.cover])
     for line in hazard.suggestion.splitlines():
-        console.print(f"          {line}")
+        console.print(f"          {many_lines(line)}")
 
 
 def _print_summary(console: "Console", found: "list[Coverage]") -> None:

@@ -31,6 +31,7 @@ Resolve = Callable[[str, int], Sequence[str]]
 _METADATA: Final[frozenset[IPAddress]] = frozenset(
     ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "192.0.0.192", "168.63.129.16")
 )
+_METADATA_KIND: Final = "link-local or metadata"
 _LOCAL_NAT64: Final = ipaddress.IPv6Network("64:ff9b:1::/48")
 _NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 
@@ -46,7 +47,7 @@ class AddressPolicy:
     """What may be connected to: public addresses, and what the setting `allow_private` adds.
 
     True adds private and loopback addresses; a list adds the hosts (`etl.corp`, `*.corp`) and networks (`10.0.0.0/8`)
-    it names. Link-local and metadata addresses hand out credentials: only a list that names them opens them.
+    it names. Link-local and metadata addresses hand out credentials: only a network with them in it opens them.
     """
 
     def __init__(self, allow_private: bool | Sequence[str] = False) -> None:
@@ -69,14 +70,14 @@ class AddressPolicy:
 
     def check(self, host: str, addresses: Iterable[str]) -> None:
         """Refuse a host unless every one of its addresses is allowed."""
-        if self._host_named(host):
-            return
+        named = self._host_named(host)
         for text in addresses:
             kind = self._refused_as(ipaddress.ip_address(text))
-            if kind:
+            # Whoever answers for a name may have it lead to where credentials are handed out.
+            if kind and (not named or kind == _METADATA_KIND):
                 raise AddressRefusedError(
                     f"{host} has the {kind} address {text}, which jobs and probes may not call:"
-                    f" to allow it, name {host!r} or a network with {text} in the setting allow_private"
+                    f" to allow it, name {_openers(host, text, kind)} in the setting allow_private"
                 )
 
     def _host_named(self, host: str) -> bool:
@@ -92,6 +93,11 @@ class AddressPolicy:
                 continue
             return kind
         return ""
+
+
+def _openers(host: str, address: str, kind: str) -> str:
+    network = f"a network with {address}"
+    return network if kind == _METADATA_KIND else f"{host!r} or {network}"
 
 
 def _meanings(address: IPAddress) -> Iterator[IPAddress]:
@@ -113,7 +119,7 @@ def _meanings(address: IPAddress) -> Iterator[IPAddress]:
 def _kind(address: IPAddress) -> str:
     """Why an address is not simply a public one; "" when it is."""
     if address.is_link_local or address in _METADATA:
-        return "link-local or metadata"
+        return _METADATA_KIND
     if address.is_loopback:
         return "loopback"
     if address.is_unspecified or address.is_multicast:

@@ -49,6 +49,7 @@ from interlock.ports.jobs import (
 log = structlog.get_logger(__name__)
 
 INHERITED: Final = ("PATH", "HOME", "LANG", "TZ")
+_LOADER: Final = ("LD_LIBRARY_PATH",)
 _ERROR_LINES: Final = 20
 _ERROR_BYTES: Final = 1500
 _SHELL_SIGNAL: Final = 128
@@ -241,7 +242,7 @@ class CommandRunner:
         return os.posix_spawn(
             sys.executable,
             [*wrapper, str(folder.path), *limits, str(plan.cwd), plan.executable, *plan.argv],
-            os.environ,
+            _wrappers_environment(),
             file_actions=[
                 (os.POSIX_SPAWN_DUP2, lock, 0),
                 (os.POSIX_SPAWN_OPEN, 1, str(folder.path / OUTPUT), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
@@ -313,6 +314,11 @@ def _executable(request: JobRequest, name: str, cwd: Path, path: str) -> str:
     if not os.access(program, os.X_OK):
         raise refused(request, f"command: {str(program)!r} is not executable: chmod +x it, or name its interpreter")
     return str(program)
+
+
+def _wrappers_environment() -> dict[str, str]:
+    """Nothing but what its Python may need to be loaded: a job can read the environment of its parent."""
+    return {name: os.environ[name] for name in _LOADER if name in os.environ}
 
 
 # ------------------------------------------------------------------------------------------------------- outcomes
