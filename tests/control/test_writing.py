@@ -1,0 +1,65 @@
+"""Reports of how a job ended: a job that runs is followed to its end, whatever has become of its pipeline."""
+
+from typing import Any, Final
+
+import pytest
+
+from interlock.control import catalog, records, views, writing
+from interlock.model import keys
+from interlock.model.errors import InterlockError, UnknownPipelineError
+from interlock.model.events import EventType
+from interlock.model.run import JobEvent, RunStatus
+from interlock.ports.store import Put
+from tests.safety.faults import FaultyWorld
+from tests.safety.stage import KEY, control_of, pipeline, run_of, settle, staged, told
+
+DRY: Final = pipeline() | {"dryRun": True}
+INVALID: Final = pipeline(validation={"rules": []})
+
+
+def running() -> FaultyWorld:
+    world = staged(pipeline(), until="2026-03-05T00:15:00Z")
+    assert run_of(world).status is RunStatus.RUNNING
+    return world
+
+
+def store(world: FaultyWorld, document: dict[str, Any] | None) -> None:
+    control = control_of(world)
+    if document is None:
+        catalog.delete_config(control, "orders")
+    else:
+        control.store.commit([Put(records.control_key(KEY.pk, keys.CONFIG), {"document": document})])
+    settle(world)
+
+
+@pytest.mark.parametrize("document", [None, DRY, INVALID], ids=["deleted", "dry run", "invalid"])
+def test_a_report_ends_a_job_that_runs(document: dict[str, Any] | None) -> None:
+    world = running()
+    store(world, document)
+    assert views.followed(control_of(world).store, "orders").find_schedule(KEY.schedule) is not None
+
+    writing.report_job(control_of(world), KEY, JobEvent.SUCCESS)
+    settle(world)
+
+    assert run_of(world).status is RunStatus.COMPLETED
+    assert run_of(world).ended_at == world.clock.now(), "at once, not at the next poll"
+
+
+def test_a_deleted_pipeline_of_which_nothing_runs_is_unknown() -> None:
+    world = running()
+    writing.report_job(control_of(world), KEY, JobEvent.SUCCESS)
+    settle(world)
+    store(world, None)
+    with pytest.raises(UnknownPipelineError):
+        views.followed(control_of(world).store, "orders")
+    with pytest.raises(InterlockError):
+        writing.report_job(control_of(world), KEY, JobEvent.SUCCESS)
+
+
+def test_a_failure_that_a_dry_run_hears_of_is_its_own_only_if_no_job_of_ours_runs() -> None:
+    world = running()
+    store(world, DRY)
+    writing.report_job(control_of(world), KEY, JobEvent.FAIL)
+    settle(world)
+    assert told(world, EventType.JOB_FAILED) == 1
+    assert told(world, EventType.DRY_RUN_WOULD_RETRY) == told(world, EventType.DRY_RUN_RETRY_EXHAUSTED) == 0
