@@ -15,14 +15,17 @@ from litestar.di import NamedDependency, Provide
 from litestar.handlers import BaseRouteHandler
 
 from interlock.api.credentials import Credentials, credentials_of, headers_of
-from interlock.api.problems import RequestError
+from interlock.api.problems import NAMES, RequestError
+from interlock.control import catalog, views
 from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope, Token
 from interlock.model.config import PipelineConfig
+from interlock.ports.store import Store
 
 LOCAL: Final = "local"
 SCOPE: Final = "scope"
 ACTIONS: Final = "actions"
+MAX_ID: Final = 128
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="interlock"'}
 
 
@@ -52,6 +55,18 @@ class Principal(msgspec.Struct, frozen=True):
         if not self.may_for(scope, pipeline, config):
             detail = f"the token {self.name!r} is limited to other pipelines: it may not do this for {pipeline!r}"
             raise RequestError(HTTPStatus.FORBIDDEN, "forbidden", detail)
+
+    def check_stored(self, scope: Scope, store: Store, pipeline: str) -> None:
+        """Raise unless this is allowed for a pipeline, and it exists; in this order.
+
+        Who is limited to some pipelines does not learn which others there are.
+        """
+        if self.token is None:
+            return
+        found = catalog.stored(store, pipeline) if pipeline and len(pipeline) <= MAX_ID else None
+        self.check_for(scope, pipeline, found.config if found is not None else None)
+        if found is None:
+            views.known(store, pipeline)
 
 
 def authenticate(service: Service, shown: Credentials) -> Principal | None:
@@ -91,6 +106,7 @@ def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHand
         raise unauthorised()
     principal.check(needed)
     connection.scope["state"]["principal"] = principal
+    connection.scope["state"][NAMES] = principal.may(Scope.READ)
     connection.scope["state"]["credentials"] = shown
 
 

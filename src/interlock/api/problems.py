@@ -87,14 +87,17 @@ def document(scope: Mapping[str, Any], status: int, slug: str, detail: str, erro
 
 # ------------------------------------------------------------------------------------------------ what errors mean
 
+# In the state of a request: may its caller hear which pipelines there are?
+NAMES: Final = "names"
 
-def judge(error: Exception) -> RequestError:
-    """What an error means to the caller."""
+
+def judge(error: Exception, *, names: bool = True) -> RequestError:
+    """What an error means to the caller. `names`: may the caller hear which pipelines there are?"""
     match error:
         case RequestError():
             return error
         case UnknownPipelineError():
-            return RequestError(HTTPStatus.NOT_FOUND, "unknown-pipeline", str(error))
+            return RequestError(HTTPStatus.NOT_FOUND, "unknown-pipeline", str(error) if names else error.plain)
         case SensorTooLargeError():
             return RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", str(error))
         case InvalidConfigError():
@@ -150,7 +153,7 @@ _EXPLAINED: Final = {
 
 def answer(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
     """The response to a request that failed."""
-    meant = judge(error)
+    meant = judge(error, names=bool(request.scope.get("state", {}).get(NAMES, True)))
     made = document(request.scope, meant.status, meant.slug, str(meant), meant.errors)
     return Response(made, status_code=meant.status, media_type=MEDIA_TYPE, headers=meant.headers)
 

@@ -20,7 +20,7 @@ from interlock.control.run_views import RunDetail, RunPage
 from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
 from interlock.model import keys
-from interlock.model.errors import InvalidValueError
+from interlock.model.errors import InvalidValueError, UnknownPipelineError
 from interlock.model.keys import RunKey
 from interlock.model.periods import parse_period
 from interlock.model.run import FailureCategory, JobEvent, JobRecord, RerunRequest
@@ -240,7 +240,11 @@ def report_job(
     caller: CallerArg,
 ) -> JobRecord:
     """For jobs that others run, and callbacks. The answer comes when it is durable."""
-    config = views.followed(service.engine.store, pipeline)
+    try:
+        config = views.followed(service.engine.store, pipeline)
+    except UnknownPipelineError:
+        caller.check_for(Scope.JOB_WRITE, pipeline, None)
+        raise
     caller.check_for(Scope.JOB_WRITE, pipeline, config)
     schedule = views.choose_schedule(config, data.schedule).schedule_id
     return writing.report_job(
@@ -295,8 +299,8 @@ def act_on_run(
 
 
 def _claim(service: Service, caller: Principal, key: RunKey, asked: RunAction) -> Claim:
-    config = views.known(service.engine.store, key.pipeline).config
-    caller.check_for(Scope.JOB_WRITE, key.pipeline, config)
+    caller.check_stored(Scope.JOB_WRITE, service.engine.store, key.pipeline)
+    views.known(service.engine.store, key.pipeline)
     if not asked.claim_id:
         raise InvalidValueError("a claim needs `claimId`, of your own making: with the same it can be repeated")
     found = claiming.claim(service.control, key, claim_id=asked.claim_id, by=caller.name)

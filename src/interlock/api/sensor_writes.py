@@ -16,10 +16,11 @@ import msgspec
 
 from interlock.api.auth import Principal, authenticate, unauthorised
 from interlock.api.credentials import credentials_of
-from interlock.api.problems import ProblemError, RequestError
-from interlock.control import views, writing
+from interlock.api.problems import ProblemError, RequestError, judge
+from interlock.control import writing
 from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
+from interlock.model.errors import UnknownPipelineError
 from interlock.model.times import epoch_millis
 
 TEMPLATE: Final = "/api/v1/pipelines/{pipeline}/sensors/{key}"
@@ -50,9 +51,13 @@ class SensorWrites:
         pipeline, key = (unquote(part.decode("latin-1"), errors="replace") for part in found.groups())
         data = _observation(body)
         service = self._service
-        if caller.token is not None:
-            caller.check_for(Scope.SENSOR_WRITE, pipeline, views.known(service.engine.store, pipeline).config)
-        put, written = writing.prepare_sensor(service.control, pipeline, key, data, by=caller.name)
+        try:
+            caller.check_stored(Scope.SENSOR_WRITE, service.engine.store, pipeline)
+            put, written = writing.prepare_sensor(service.control, pipeline, key, data, by=caller.name)
+        except UnknownPipelineError as error:
+            # Finding the nearest names takes long enough to hold up every other connection.
+            names = caller.may(Scope.READ)
+            raise await asyncio.to_thread(judge, error, names=names) from error
         await asyncio.wrap_future(
             service.database.submit(
                 lambda connection: service.engine.store.apply(connection, [put], epoch_millis(service.clock.now()))

@@ -5,7 +5,6 @@ decided and nothing is written here. Lists are pages; a page's `next` is the cur
 Runs, events and statistics have modules of their own: `run_views`, `event_views`, `stats`.
 """
 
-import difflib
 from datetime import datetime
 from typing import Any, Final
 
@@ -116,9 +115,7 @@ def known(store: Store, pipeline: str) -> Stored:
     found = catalog.stored(store, pipeline) if pipeline and len(pipeline) <= 128 else None
     if found is not None:
         return found
-    near = difflib.get_close_matches(pipeline[:128], store.pipelines(), n=3)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise UnknownPipelineError(f"there is no pipeline {pipeline[:128]!r}{hint}")
+    raise UnknownPipelineError(f"there is no pipeline {pipeline[:128]!r}", pipeline, store.pipelines)
 
 
 def valid(store: Store, pipeline: str) -> PipelineConfig:

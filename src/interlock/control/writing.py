@@ -1,6 +1,5 @@
 """What people and jobs write: observations and job outcomes. Refused writes leave nothing behind."""
 
-import difflib
 from datetime import datetime
 from typing import Final
 
@@ -108,9 +107,7 @@ def known_pipeline(control: Control, pipeline: str) -> PipelineConfig | None:
     found = catalog.stored(control.store, pipeline)
     if found is not None:
         return found.config
-    near = difflib.get_close_matches(pipeline, control.store.pipelines(), n=3)
-    hint = f"; did you mean {' or '.join(near)}?" if near else ""
-    raise UnknownPipelineError(f"there is no pipeline {pipeline!r}{hint}")
+    raise UnknownPipelineError(f"there is no pipeline {pipeline!r}", pipeline, control.store.pipelines)
 
 
 def report_job(

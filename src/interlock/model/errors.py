@@ -1,5 +1,13 @@
 """One error root. A message says what was wrong, where, and what to do."""
 
+from collections.abc import Callable, Iterable
+from difflib import get_close_matches
+from itertools import islice
+from typing import Final
+
+_LONGEST_NAME: Final = 128
+_MOST_NAMES: Final = 1000
+
 
 class InterlockError(Exception):
     """Root of every error this project raises on purpose."""
@@ -44,7 +52,23 @@ class InvalidConfigError(InvalidValueError):
 
 
 class UnknownPipelineError(InterlockError):
-    """No pipeline of that name; the message carries the nearest names."""
+    """No pipeline of that name. The message carries the nearest of `names`, which are only read when it is shown.
+
+    The comparison takes its time, and not everybody may hear the names of other teams: who shows the error decides.
+    """
+
+    def __init__(self, message: str, name: str = "", names: Callable[[], Iterable[str]] = tuple) -> None:
+        super().__init__(message)
+        self.plain = message
+        self._name = name
+        self._names = names
+        self._hint: str | None = None
+
+    def __str__(self) -> str:
+        if self._hint is None:
+            near = get_close_matches(self._name[:_LONGEST_NAME], islice(self._names(), _MOST_NAMES), n=3)
+            self._hint = f"; did you mean {' or '.join(near)}?" if near else ""
+        return f"{self.plain}{self._hint}"
 
 
 class SensorRefusedError(InvalidValueError):
