@@ -103,6 +103,21 @@ def test_what_a_dry_run_has_observed_is_not_recovered_when_it_becomes_real() -> 
     assert world.run_of(KEY) is None
 
 
+def test_the_plain_trigger_sensor_is_seen_beside_many_of_other_periods_and_names() -> None:
+    world = idle()
+    control = control_of(world)
+    old = world.clock.now() - timedelta(days=90)
+    for index in range(80):
+        for key in (f"ready#2025-{index % 12 + 1:02d}-{index % 28 + 1:02d}", f"ready-{index}"):
+            item = records.sensor_item({"n": index}, old)
+            control.store.commit([Put(records.control_key(KEY.pk, keys.sensor_sk(key)), item)])
+    write(world, "ready", **READY)
+    # The stream is not pumped: the start is lost, and only check 4 can find it.
+    assert watchdog.run(control) == []
+    assert run_of(world).attempt == 1
+    assert told(world, EventType.TRIGGER_RECOVERED) == 1
+
+
 # ------------------------------------------------------------------------------------------------------ cascade
 
 

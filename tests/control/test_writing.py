@@ -1,5 +1,6 @@
-"""Reports of how a job ended: a job that runs is followed to its end, whatever has become of its pipeline."""
+"""Writing from outside: reports of how a job ended, and sensors with what their writers are warned of."""
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import pytest
@@ -10,6 +11,8 @@ from interlock.model.errors import InterlockError, UnknownPipelineError
 from interlock.model.events import EventType
 from interlock.model.run import JobEvent, RunStatus
 from interlock.ports.store import Put
+from interlock.simulation.scenario import inline_scenario
+from interlock.simulation.world import World
 from tests.safety.faults import FaultyWorld
 from tests.safety.stage import KEY, control_of, pipeline, run_of, settle, staged, told
 
@@ -63,3 +66,47 @@ def test_a_failure_that_a_dry_run_hears_of_is_its_own_only_if_no_job_of_ours_run
     settle(world)
     assert told(world, EventType.JOB_FAILED) == 1
     assert told(world, EventType.DRY_RUN_WOULD_RETRY) == told(world, EventType.DRY_RUN_RETRY_EXHAUSTED) == 0
+
+
+# ---------------------------------------------------------------------------------------------------------- sensors
+
+_START = datetime(2026, 3, 2, 8, tzinfo=UTC)
+
+
+def _world() -> World:
+    pipeline = {
+        "pipeline": {"id": "orders"},
+        "schedule": {"trigger": {"key": "ready", "check": "exists"}},
+        "validation": {"rules": [{"key": "ready", "check": "exists"}]},
+        "job": {"type": "external"},
+    }
+    scenario = inline_scenario(start="2026-03-02T08:00:00Z", until="2026-03-02T08:00:00Z", pipelines=[pipeline])
+    world = World(scenario)
+    world.play()
+    return world
+
+
+def test_a_ttl_in_the_past_is_stored_with_a_warning() -> None:
+    control = _world().engine.control
+    written = writing.write_sensor(control, "orders", "ready", {"n": 1}, ttl=3600)
+    assert any("in the past" in warning for warning in written.warnings)
+    assert not writing.write_sensor(control, "orders", "ready", {"n": 1}, ttl=int(_START.timestamp()) + 60).warnings
+
+
+def test_a_trigger_write_that_does_not_fit_the_granularity_is_stored_with_a_warning() -> None:
+    days = {
+        "pipeline": {"id": "orders"},
+        "schedule": {"trigger": {"key": "ready", "check": "exists"}, "granularity": "day"},
+        "validation": {"rules": [{"key": "rows", "check": "exists"}]},
+        "job": {"type": "external"},
+    }
+    at = "2026-03-02T08:00:00Z"
+    world = World(inline_scenario(start=at, until=at, pipelines=[days]))
+    world.play()
+    control = world.engine.control
+    (warning,) = writing.write_sensor(control, "orders", "ready", {"date": "2026-03-02", "hour": 7}).warnings
+    assert warning == (
+        "no run is started: 2026-03-02T07 is one hour, but schedule.granularity is day: write the day without an hour"
+    )
+    assert writing.write_sensor(control, "orders", "ready", {"date": "2026-03-02"}).warnings == ()
+    assert writing.write_sensor(control, "orders", "rows", {"date": "2026-03-02", "hour": 7}).warnings == ()

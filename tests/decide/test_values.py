@@ -252,3 +252,9 @@ def test_a_plain_number_is_exact(value: Decimal) -> None:
 
 def test_cut_keeps_what_fits() -> None:
     assert cut("short") == "short"
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_number_is_written_out_up_to_forty_digits_and_shortened_from_there_on(sign: int) -> None:
+    assert plain(sign * (10**40 - 1)) == sign * (10**40 - 1)
+    assert plain(sign * 10**40) == f"{'-' if sign < 0 else ''}1.000000E+40"
