@@ -1,0 +1,172 @@
+"""Pools: a slot is taken once, given back when the job has ended, and what got lost is repaired."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from interlock.control import catalog, pools, records
+from interlock.control.context import Control
+from interlock.model import keys
+from interlock.model.keys import RunKey, Table
+from interlock.model.run import Run, RunStatus
+from interlock.ports.store import Delete, Put
+from interlock.simulation.scenario import inline_scenario
+from tests.safety.faults import FaultyWorld
+from tests.safety.stage import pipeline
+
+NAMES: Final = ("a", "b", "c")
+
+
+def world_of(size: int = 1, *, until: str = "+5m", deadlines: dict[str, str] | None = None) -> FaultyWorld:
+    """Three pipelines of one pool that are ready at one minute after another; their jobs take ten minutes."""
+    job = {"type": "glue", "config": {"jobName": "x"}, "pollInterval": "1m", "pool": "small"}
+    configs = []
+    for name in NAMES:
+        parts: dict[str, Any] = {"pipeline": {"id": name}, "job": job}
+        if deadlines and name in deadlines:
+            parts["sla"] = {"deadline": deadlines[name], "dayOffset": 0}
+        configs.append(pipeline(**parts))
+    steps = [
+        {"at": f"+{index + 1}m", "sensor": f"{name}/ready", "data": {"status": "ready"}}
+        for index, name in enumerate(NAMES)
+    ]
+    scenario = inline_scenario(
+        start="2026-03-05T00:00:00Z",
+        until=until,
+        pipelines=configs,
+        steps=steps,
+        pools={"small": size},
+        jobs={name: [{"after": "10m", "result": "success"}] for name in NAMES},
+    )
+    return FaultyWorld(scenario).finish()
+
+
+def run(world: FaultyWorld, name: str) -> Run:
+    found = world.run_of(RunKey(name, "stream", "2026-03-05"))
+    assert found is not None
+    return found
+
+
+def control_of(world: FaultyWorld) -> Control:
+    return world.engine.control
+
+
+def slots(world: FaultyWorld) -> dict[str, str]:
+    """Who has which slot."""
+    found = control_of(world).store.query(Table.CONTROL, f"{pools.POOL}small", "SLOT#")
+    return {record.key.sk: record.item["pipeline"] for record in found}
+
+
+def line(world: FaultyWorld) -> list[str]:
+    """Who waits, the most urgent first."""
+    found = control_of(world).store.query(Table.CONTROL, f"{pools.POOL}small", "WAIT#")
+    return [record.item["pipeline"] for record in found]
+
+
+def statuses(world: FaultyWorld) -> list[RunStatus]:
+    return [run(world, name).status for name in NAMES]
+
+
+def test_as_many_jobs_run_as_there_are_slots_and_the_others_wait_in_line() -> None:
+    world = world_of(2)
+    assert statuses(world) == [RunStatus.RUNNING, RunStatus.RUNNING, RunStatus.PENDING]
+    assert slots(world) == {"SLOT#00000": "a", "SLOT#00001": "b"}
+    assert line(world) == ["c"]
+
+
+def test_the_slot_of_a_job_that_has_ended_goes_to_the_next() -> None:
+    world = world_of(1, until="+14m")
+    assert statuses(world) == [RunStatus.COMPLETED, RunStatus.RUNNING, RunStatus.PENDING]
+    assert slots(world) == {"SLOT#00000": "b"}
+    assert line(world) == ["c"]
+    done = world_of(1, until="+45m")
+    assert statuses(done) == [RunStatus.COMPLETED] * 3
+    assert (slots(done), line(done)) == ({}, [])
+
+
+def test_who_is_nearer_to_a_breach_comes_first() -> None:
+    world = world_of(1, until="+14m", deadlines={"c": "00:40"})
+    assert statuses(world) == [RunStatus.COMPLETED, RunStatus.PENDING, RunStatus.RUNNING]
+
+
+def test_the_place_in_the_line_is_known_to_those_who_wait_and_to_nobody_else() -> None:
+    world = world_of(1)
+    store, now = control_of(world).store, world.clock.now()
+    job = control_of_job(world)
+    places = [pools.place(store, run(world, name), job, now) for name in NAMES]
+    assert places[0] is None
+    assert [(found.pool, found.position, found.waiting) for found in places[1:] if found is not None] == [
+        ("small", 1, 2),
+        ("small", 2, 2),
+    ]
+    assert pools.place(store, run(world, "b"), None, now) is None
+
+
+def control_of_job(world: FaultyWorld) -> Any:
+    config = catalog.current(control_of(world).store, "a")
+    assert config is not None
+    return config.job
+
+
+def test_a_slot_is_given_back_only_by_the_run_that_has_it_and_only_when_its_job_is_over() -> None:
+    world = world_of(1)
+    holder = run(world, "a")
+    pools.give_back(control_of(world), holder)
+    assert slots(world) == {"SLOT#00000": "a"}, "its job runs"
+    stranger = replace(run(world, "b"), slot=holder.slot, status=RunStatus.FAILED_FINAL)
+    pools.give_back(control_of(world), stranger)
+    assert slots(world) == {"SLOT#00000": "a"}, "not its own"
+    outdated = replace(holder, status=RunStatus.COMPLETED, version=holder.version - 1)
+    pools.give_back(control_of(world), outdated)
+    assert slots(world) == {"SLOT#00000": "a"}, "the run has moved on"
+
+
+def test_the_watchdog_gives_back_what_got_lost_and_wakes_the_next() -> None:
+    world = world_of(1)
+    gone = RunKey("nobody", "stream", "2026-03-05")
+    where = records.control_key(f"{pools.POOL}small", "SLOT#00000")
+    names = {"pipeline": gone.pipeline, "schedule": gone.schedule, "date": gone.date}
+    control_of(world).store.commit([Put(where, names | {"attempt": "1", "since": "2026-03-05T00:00:00Z"})])
+    pools.repair(control_of(world))
+    world._settle(world.clock.now())
+    assert slots(world) == {"SLOT#00000": "b"}
+
+
+def test_the_watchdog_leaves_what_is_in_use() -> None:
+    world = world_of(1)
+    before = (slots(world), line(world))
+    pools.repair(control_of(world))
+    world._settle(world.clock.now())
+    assert (slots(world), line(world)) == before
+
+
+def test_the_watchdog_drops_those_who_wait_no_more() -> None:
+    world = world_of(1)
+    control_of(world).store.commit([Delete(records.run_record(run(world, "b").key, keys.RUN))])
+    pools.repair(control_of(world))
+    assert line(world) == ["c"]
+
+
+def test_who_leaves_the_line_leaves_both_of_its_records_and_who_is_not_in_it_leaves_nothing() -> None:
+    world = world_of(1)
+    control = control_of(world)
+    assert pools.leave(control, "small", run(world, "a"), None) == []
+    writes = pools.leave(control, "small", run(world, "b"), None)
+    assert [write.key.sk[:5] for write in writes] == ["WAIT#", "AGED#"]
+
+
+def test_a_second_attempt_keeps_the_slot_that_nobody_has_given_back() -> None:
+    world = world_of(1)
+    holder = run(world, "a")
+    entry = pools.enter(control_of(world), "small", replace(holder, attempt=2), None, world.clock.now())
+    assert (entry.slot, len(entry.writes)) == (holder.slot, 1)
+
+
+def test_a_free_slot_is_not_for_the_one_who_comes_later() -> None:
+    world = world_of(1)
+    control = control_of(world)
+    control.store.commit([Delete(records.control_key(f"{pools.POOL}small", "SLOT#00000"))])
+    now = world.clock.now() + timedelta(minutes=1)
+    assert pools.enter(control, "small", run(world, "c"), None, now).slot is None
+    assert pools.enter(control, "small", run(world, "b"), None, now).slot == "small#00000"
