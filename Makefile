@@ -3,7 +3,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast check bench bench-ui docs coverage mutants release constraints clean ui ui-check ui-test ui-schema
+.PHONY: help demo test test-fast faults check bench bench-ui docs coverage mutants release constraints clean ui ui-check ui-test ui-schema
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +16,12 @@ test: .venv/.stamp ui ## run all tests, the page's included
 	$(call with_node,test)
 
 test-fast: .venv/.stamp ## run the tests that take no longer than a breath, in about a minute
-	$(BIN)/pytest -n logical --maxprocesses 4 -m 'not slow' --ignore tests/crash --ignore tests/safety --ignore tests/demo \
-		--ignore tests/conformance/test_asl_against_moto.py
+	$(BIN)/pytest -n logical --maxprocesses 4 -m 'not slow' --ignore tests/crash --ignore tests/faults --ignore tests/safety \
+		--ignore tests/demo --ignore tests/conformance/test_asl_against_moto.py
+
+SECONDS ?= 600
+faults: .venv/.stamp ## break a real controller for ten minutes (SECONDS=, SEED=): writes faults-report.json
+	$(BIN)/python -m tests.faults --seconds $(SECONDS) $(if $(SEED),--seed $(SEED))
 
 check: .venv/.stamp ## lint, format, types, import layers, the page's lint and types
 	$(BIN)/ruff check .

@@ -13,10 +13,6 @@ _BALLAST: Final = "ballast"
 _MNT_DETACH: Final = 2
 
 
-def _libc() -> ctypes.CDLL:
-    return ctypes.CDLL(None, use_errno=True)
-
-
 class SmallDisk:
     """A file system of its own at `folder`."""
 
@@ -44,17 +40,26 @@ class SmallDisk:
 
 
 @contextmanager
-def small_disk(folder: Path, size: int = 64 * 1024 * 1024) -> Iterator[SmallDisk]:
-    """Mount one; skips the test where that is not allowed. Its size is several times that of a store's log."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if os.name != "posix" or not Path("/proc/filesystems").exists():
-        pytest.skip("a disk that can be filled needs Linux's tmpfs")
-    libc = _libc()
-    options = f"size={size},mode=0755".encode()
-    if libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, options):
-        reason = os.strerror(ctypes.get_errno())
-        pytest.skip(f"a disk that can be filled needs the right to mount a tmpfs (root, CAP_SYS_ADMIN): {reason}")
+def mounted(folder: Path, size: int) -> Iterator[SmallDisk | str]:
+    """Mount one; or why that is not possible."""
+    if not Path("/proc/filesystems").exists():
+        yield "it needs Linux's tmpfs"
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", 0, f"size={size},mode=0755".encode()):
+        yield f"it needs the right to mount a tmpfs (root, CAP_SYS_ADMIN): {os.strerror(ctypes.get_errno())}"
+        return
     try:
         yield SmallDisk(folder)
     finally:
         libc.umount2(os.fsencode(folder), _MNT_DETACH)
+
+
+@contextmanager
+def small_disk(folder: Path, size: int = 64 * 1024 * 1024) -> Iterator[SmallDisk]:
+    """Mount one; skips the test where that is not possible. Its size is several times that of a store's log."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with mounted(folder, size) as disk:
+        if isinstance(disk, str):
+            pytest.skip(f"a disk that can be filled: {disk}")
+        yield disk

@@ -84,6 +84,9 @@ def test_backup_under_load_is_restored_and_gone_on_with(tmp_path: Path) -> None:
     with serving(work) as server, written_to(server) as writers:
         server.client.put(f"{V1}/pipelines/gold/sensors/up%232026-03-03", json={"status": "ready"})
         until(lambda: server.run("gold", "2026-03-03") or None, "a run that waits")
+        for key, data in (("rows", {"count": 50}), ("up", {"status": "ready"})):
+            server.client.put(f"{V1}/pipelines/gold/sensors/{key}%232026-03-02", json=data)
+        server.await_status("gold", "2026-03-02", "COMPLETED")
         until(lambda: min(writers.acknowledged) > 20 or None, "some writes")
         made: list[tuple[list[int], str]] = []
         for _ in range(3):

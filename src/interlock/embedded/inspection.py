@@ -16,7 +16,7 @@ from interlock.model.keys import Table
 from interlock.model.run import Active, JobRecord, RerunRecord, Run, SlaState
 
 _MOST_FINDINGS: Final = 20
-_decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
+_OBJECT: Final = dict[str, Any]
 # What an item is, by its table and how its sort key begins; of any other it is only known that it is an object.
 _TYPES: Final[Mapping[Table, Mapping[str, type]]] = {
     Table.CONTROL: {keys.RUN: Run, keys.ACTIVE: Active, keys.SLA: SlaState},
@@ -54,7 +54,7 @@ def inspect_records(connection: sqlite3.Connection) -> Iterator[str]:
     for name, key, column in (one for one in _JSON if one[0] in there):
         rows = connection.execute(f"SELECT {key}, {column} FROM {name} WHERE {column} IS NOT NULL")
         for ref, text in rows:
-            yield from _wrong(f"{name} {ref}", text, None)
+            yield from _wrong(f"{name} {ref}", text, Any)
 
 
 def tables(connection: sqlite3.Connection) -> frozenset[str]:
@@ -71,16 +71,14 @@ def _first(findings: Iterator[str]) -> list[str]:
     return found
 
 
-def _type_of(table: Table, pk: str, sk: str) -> type | None:
+def _type_of(table: Table, pk: str, sk: str) -> Any:
     if table is Table.EVENTS:
-        return Event if pk.startswith(keys.PIPELINE) and sk[:1].isdigit() else None
-    return next((type_ for prefix, type_ in _TYPES[table].items() if sk.startswith(prefix)), None)
+        return Event if pk.startswith(keys.PIPELINE) and sk[:1].isdigit() else _OBJECT
+    return next((type_ for prefix, type_ in _TYPES[table].items() if sk.startswith(prefix)), _OBJECT)
 
 
-def _wrong(where: str, text: str, type_: type | None) -> Iterator[str]:
+def _wrong(where: str, text: str, type_: Any) -> Iterator[str]:
     try:
-        plain = _decode(text)
-        if type_ is not None:
-            msgspec.convert(plain, type_)
+        msgspec.json.decode(text, type=type_)
     except (msgspec.MsgspecError, ValueError) as error:
         yield f"{where}: cannot be read: {error}"
