@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pytest
 
-from interlock.control import records, starting
+from interlock.control import catalog, records, starting
 from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.model.config import JobType
@@ -205,6 +205,29 @@ def test_a_call_that_got_lost_is_not_made_again_and_ends_as_uncertain() -> None:
     assert starting.trigger(control, KEY, 1) == {"status": "superseded"}
     assert len(target.asked) == 1
     assert run_of(world).final_reason is FinalReason.UNCERTAIN
+
+
+def test_a_call_that_got_lost_is_made_again_where_the_target_knows_that_nothing_was_started() -> None:
+    world = about_to_start()
+    target = Target(ConnectionError("lost"))
+    control = with_target(world, target)
+    with pytest.raises(starting.TriggerInfrastructureError):
+        starting.trigger(control, KEY, 1)
+    target.answer, target.found = JobStarted(job_id="j"), Recovery.START_AGAIN
+    assert starting.trigger(control, KEY, 1) == {"status": "started"}
+    assert (run_of(world).job_id, len(target.asked)) == ("j", 2)
+
+
+def test_a_call_that_got_lost_is_not_made_again_once_the_pipeline_is_deleted() -> None:
+    world = about_to_start()
+    target = Target(ConnectionError("lost"))
+    control = with_target(world, target)
+    with pytest.raises(starting.TriggerInfrastructureError):
+        starting.trigger(control, KEY, 1)
+    target.answer, target.found = JobStarted(job_id="j"), Recovery.START_AGAIN
+    catalog.delete_config(control, "orders")
+    assert starting.trigger(control, KEY, 1) == {"status": "superseded"}
+    assert (run_of(world).final_reason, len(target.asked)) == (FinalReason.UNCERTAIN, 1)
 
 
 @pytest.mark.parametrize(
