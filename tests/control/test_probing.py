@@ -8,6 +8,7 @@ import pytest
 from interlock.control import catalog, explain, probing, records, writing
 from interlock.control.probing import Claim
 from interlock.model import keys
+from interlock.model.errors import InvalidValueError, UnknownPipelineError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import RunStatus
@@ -195,3 +196,29 @@ def test_what_others_write_counts_while_no_look_is_due() -> None:
     writing.write_sensor(stage.control, "gold", "rows", {"count": 5})
     stage.rest()
     assert stage.status() is RunStatus.RUNNING
+
+
+# -------------------------------------------------------------------------------------------------------- by hand
+
+
+def test_a_person_may_have_a_probe_look_and_nothing_is_recorded_of_it() -> None:
+    stage = Stage()
+    before = stage.engine.store.query(Table.CONTROL, keys.pipeline_pk("gold"))
+    found = probing.try_out(stage.control, "gold", "rows", None)
+    assert found.config == {"path": "x"}
+    assert stage.engine.store.query(Table.CONTROL, keys.pipeline_pk("gold")) == before
+
+
+def test_a_look_by_hand_names_what_is_wrong_with_the_question() -> None:
+    stage = Stage()
+    with pytest.raises(InvalidValueError, match="gold has no probe 'other': it has rows"):
+        probing.try_out(stage.control, "gold", "other", None)
+    with pytest.raises(InvalidValueError, match="looks for no date"):
+        probing.try_out(stage.control, "gold", "rows", DAY)
+    with pytest.raises(UnknownPipelineError):
+        probing.try_out(stage.control, "nobody", "rows", None)
+
+
+def test_a_dated_probe_looks_for_the_date_that_is_asked_for() -> None:
+    stage = Stage({"config": {"path": "x/${DATE}"}})
+    assert probing.try_out(stage.control, "gold", "rows", "2026-02-27").config == {"path": "x/2026-02-27"}
