@@ -20,7 +20,8 @@ from interlock.config.stored import config_version, read_stored
 from interlock.config.warnings import Abilities, find_missing, find_warnings
 from interlock.control import catalog, config_files, views
 from interlock.control.explain import explain
-from interlock.control.views import HIDDEN, PipelineDetail, PipelinePage, ReadinessView
+from interlock.control.views import PipelineDetail, PipelinePage, ReadinessView
+from interlock.decide.masking import HIDDEN, holds_hidden
 from interlock.decide.why import Explanation
 from interlock.embedded.service import Service
 from interlock.embedded.targets import abilities
@@ -145,7 +146,7 @@ def _hidden(value: object, path: str) -> list[str]:
         ]
     if isinstance(value, list):
         return [found for index, inner in enumerate(value) for found in _hidden(inner, f"{path}[{index}]")]
-    return [path] if value == HIDDEN else []
+    return [path] if isinstance(value, str) and holds_hidden(value) else []
 
 
 def _path(path: tuple[str | int, ...]) -> str:

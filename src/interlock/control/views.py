@@ -16,6 +16,7 @@ from interlock.control.run_views import RunSummary, SlaView
 from interlock.decide import cron
 from interlock.decide.checks import RuleResult
 from interlock.decide.expected import expected_granularity
+from interlock.decide.masking import HIDDEN, hide_in_addresses
 from interlock.decide.sensors import key_matches, period_of_write
 from interlock.model import keys
 from interlock.model.config import Mode, PipelineConfig, Schedule
@@ -25,8 +26,18 @@ from interlock.model.periods import parse_period, period_of
 from interlock.model.times import to_local, zone
 from interlock.ports.store import Store
 
-HIDDEN: Final = "***"
-_SECRET_WORDS: Final = ("token", "secret", "password", "passwd", "apikey", "api_key", "authorization", "credential")
+_SECRET_WORDS: Final = (
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "apikey",
+    "api_key",
+    "authorization",
+    "credential",
+    "cookie",
+    "dsn",
+)
 
 
 class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -185,7 +196,9 @@ def reads_of(config: PipelineConfig) -> list[str]:
 
 
 def without_secrets(value: Any, name: str = "") -> Any:
-    """A document for people's eyes: text under a name like `password` or `token` is hidden, templates are not."""
+    """A document for people's eyes: text under a name like `password` or `token` is hidden, and so are the passwords
+    and query values of URLs; templates are not.
+    """
     if isinstance(value, dict):
         return {key: without_secrets(inner, str(key)) for key, inner in value.items()}
     if isinstance(value, list):
@@ -193,7 +206,7 @@ def without_secrets(value: Any, name: str = "") -> Any:
     secret = any(word in name.lower().replace("-", "_") for word in _SECRET_WORDS)
     if secret and isinstance(value, str | int | float) and not isinstance(value, bool) and "${" not in str(value):
         return HIDDEN
-    return value
+    return hide_in_addresses(value) if isinstance(value, str) else value
 
 
 # ------------------------------------------------------------------------------------------------------ sensors

@@ -14,6 +14,41 @@ import msgspec
 HIDDEN: Final = "***"
 # A shorter line of a longer secret says nothing, and might be found anywhere.
 _SHORTEST_LINE: Final = 8
+_TEMPLATE: Final = re.compile(r"(\$\{[^}]*\})+")
+
+
+# What stands between `://` and `@`, and what follows `=` in a query; in any text, since a command may carry a URL too.
+_USER: Final = re.compile(r"(?<=://)([^/?#@\s]+)(?=@)")
+_QUERY: Final = re.compile(r"(?<=://)[^\s?#]*\?[^\s#]*")
+_QUERY_VALUE: Final = re.compile(r"(?<==)[^&\s]+")
+
+
+def hide_in_addresses(text: str) -> str:
+    """Text without the passwords and query values of the URLs in it; templates (`${...}`) stay: they are no secret."""
+    if "://" not in text:
+        return text
+    shown = _USER.sub(lambda found: _hidden_user(found[0]), text)
+    return _QUERY.sub(lambda found: _hidden_query(found[0]), shown)
+
+
+def holds_hidden(text: str) -> bool:
+    """Is a text, or a part of the URL in it, hidden?"""
+    return text == HIDDEN or ("://" in text and any(f"{mark}{HIDDEN}" in text for mark in ("://", ":", "=")))
+
+
+def _hidden_user(text: str) -> str:
+    """With a password the name says who it is; alone it may be a token."""
+    name, mark, password = text.partition(":")
+    return f"{name}{mark}{_hidden_value(password)}" if mark else _hidden_value(text)
+
+
+def _hidden_query(text: str) -> str:
+    address, mark, query = text.partition("?")
+    return f"{address}{mark}{_QUERY_VALUE.sub(lambda found: _hidden_value(found[0]), query)}"
+
+
+def _hidden_value(text: str) -> str:
+    return text if not text or _TEMPLATE.fullmatch(text) else HIDDEN
 
 
 class Masks:
