@@ -24,6 +24,9 @@ const PAGES: [string, string, string][] = [
   ["graph", `/graph?root=gold-revenue&depth=2&date=${DATE}`, ".node"],
   ["graph-list", "/graph?root=gold-revenue&as=list", "main table"],
   ["hazards", "/hazards?pipeline=gold-revenue", ".coverage li"],
+  ["operate", "/operate", "main h1"],
+  ["alerts", "/alerts", "main h1"],
+  ["controller", "/controller", "main figure"],
 ];
 
 describe.skipIf(chromiumPath() === null)("every page", () => {
@@ -79,7 +82,7 @@ describe.skipIf(chromiumPath() === null)("every page", () => {
     await dialog.getByText(/^rejected: attempt 1 succeeded/).waitFor();
     await dialog.getByRole("button", { name: "Close" }).click();
     await page.getByRole("button", { name: "Rerun…" }).click();
-    await dialog.getByText("force").click();
+    await dialog.getByLabel(/force/).click();
     await dialog.getByText("manual rerun 1 of 3").waitFor();
     await dialog.getByLabel("Reason").fill("a correction");
     await dialog.getByRole("button", { name: "Request the rerun" }).click();

@@ -73,6 +73,18 @@ const hazardsRoute = createRoute({
   validateSearch: hazardSearch,
 }).lazy(() => import("./hazards/routes").then((module) => module.hazards));
 
+const operateRoute = createRoute({ getParentRoute: () => rootRoute, path: "/operate" }).lazy(() =>
+  import("./operate/routes").then((module) => module.operate),
+);
+
+const alertsRoute = createRoute({ getParentRoute: () => rootRoute, path: "/alerts" }).lazy(() =>
+  import("./alerts/routes").then((module) => module.alerts),
+);
+
+const controllerRoute = createRoute({ getParentRoute: () => rootRoute, path: "/controller" }).lazy(() =>
+  import("./controller/routes").then((module) => module.controller),
+);
+
 const pages = [
   overviewRoute,
   pipelineRoute,
@@ -82,6 +94,9 @@ const pages = [
   slaRoute,
   graphRoute,
   hazardsRoute,
+  operateRoute,
+  alertsRoute,
+  controllerRoute,
 ] as const;
 
 export const router = createRouter({

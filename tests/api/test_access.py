@@ -51,6 +51,7 @@ TABLE: list[tuple[str, str, Any, set[str]]] = [
     ("GET", f"{V1}/events", None, {"read", "operate"}),
     ("GET", f"{V1}/stats", None, {"read", "operate"}),
     ("GET", f"{V1}/overview", None, {"read", "operate"}),
+    ("GET", f"{V1}/alerts/routes", None, {"operate"}),
     ("GET", f"{V1}/stats/sla", None, {"read", "operate"}),
     ("GET", f"{V1}/graph?root=gold", None, {"read", "operate"}),
     ("GET", f"{V1}/hazards", None, {"read", "operate"}),

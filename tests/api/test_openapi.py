@@ -50,6 +50,7 @@ ROUTES = [
     ("POST", f"{V1}/dlq/redrive"),
     ("GET", f"{V1}/stats"),
     ("GET", f"{V1}/overview"),
+    ("GET", f"{V1}/alerts/routes"),
     ("GET", f"{V1}/stats/sla"),
     ("GET", f"{V1}/graph"),
     ("GET", f"{V1}/hazards"),

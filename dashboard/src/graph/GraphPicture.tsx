@@ -19,7 +19,7 @@ export function GraphPicture({ graph, root, date }: Props) {
   const nodes = new Map(graph.nodes.map((node) => [node.id, node]));
   const edges = new Map(graph.edges.map((edge) => [`${edge.from} ${edge.to}`, edge]));
   return (
-    <div className="scroll-x graph-picture">
+    <div className="scroll-x graph-picture" tabIndex={0} role="region" aria-label="The graph">
       <svg width={layout.width} height={layout.height} role="group" aria-label={`What runs around ${root}`}>
         <defs>
           <marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" orient="auto">

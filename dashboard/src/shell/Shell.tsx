@@ -2,6 +2,7 @@ import { Outlet, useSearch } from "@tanstack/react-router";
 
 import { ZoneContext } from "../time/zoneContext";
 import { Banner } from "./Banner";
+import { Keys } from "./Keys";
 import { LiveRegion } from "./LiveRegion";
 import { NoticeList } from "./NoticeList";
 import { TopBar } from "./TopBar";
@@ -25,6 +26,7 @@ export function Shell() {
         <Outlet />
       </main>
       <LiveRegion />
+      <Keys />
     </ZoneContext>
   );
 }

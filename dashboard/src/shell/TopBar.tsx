@@ -11,6 +11,9 @@ const PAGES = [
   ["/sla", "SLA"],
   ["/graph", "Graph"],
   ["/hazards", "Hazards"],
+  ["/operate", "Operate"],
+  ["/alerts", "Alerts"],
+  ["/controller", "Controller"],
 ] as const;
 
 /** Where one is, where one can go, and whether it is live. */

@@ -13,7 +13,7 @@ export function ComplianceTable({ stats }: { stats: Schemas["SlaOverview"] }) {
   const [all, setAll] = useState(false);
   const items = all ? stats.items : stats.items.slice(0, FIRST);
   return (
-    <section className="scroll-x">
+    <section className="scroll-x" tabIndex={0} aria-label="Compliance per pipeline and week">
       <h2>Per pipeline and week</h2>
       <table className="compliance">
         <thead>

@@ -14,6 +14,7 @@ from interlock.control.alert_tests import ChannelTest
 from interlock.embedded.delivery_rows import DeliveryState
 from interlock.embedded.delivery_views import NEWEST, DeliveryView, deliveries
 from interlock.embedded.tokens import Scope
+from interlock.model.events import Severity
 
 _CHOICE: Final = Example(summary="one channel", value={"channel": "slack:#data-alerts"})
 
@@ -64,6 +65,45 @@ def list_alerts(
     return DeliveryPage(items=found[:limit], next=found[limit - 1].id if len(found) > limit else None)
 
 
+class RouteView(msgspec.Struct, frozen=True, kw_only=True):
+    """A channel, and what goes there: events of a severity or worse, `filtered` by a pattern of its own."""
+
+    name: str
+    channel: str
+    severity: str
+    filtered: bool
+
+
+class RouteList(msgspec.Struct, frozen=True, kw_only=True):
+    """The channels in force; neither addresses nor secrets."""
+
+    items: list[RouteView]
+
+
+@get(
+    "/alerts/routes",
+    opt=needs(Scope.OPERATE),
+    sync_to_thread=True,
+    responses=documented(),
+    operation_id="listAlertRoutes",
+    summary="Which alerts go where",
+    tags=["operation"],
+)
+def list_routes(service: ServiceArg) -> RouteList:
+    """As `interlock.toml` says it; changes take effect with the next start."""
+    return RouteList(
+        items=[
+            RouteView(
+                name=one.name or one.channel.value,
+                channel=one.channel.value,
+                severity=(one.severity or Severity.WARNING).value,
+                filtered=one.pattern is not None,
+            )
+            for one in service.settings.alerts
+        ]
+    )
+
+
 @post(
     "/alerts:test",
     opt=needs(Scope.OPERATE),
@@ -83,4 +123,4 @@ def try_channels(
     return ChannelTests(channels=found)
 
 
-ROUTES: Final = (list_alerts, try_channels)
+ROUTES: Final = (list_alerts, list_routes, try_channels)

@@ -1,0 +1,90 @@
+import { useQuery } from "@tanstack/react-query";
+
+import { ActionButton } from "../actions/ActionButton";
+import { ActionDialog } from "../actions/ActionDialog";
+import { api, data } from "../api/client";
+import { useMay } from "../api/session";
+import { Failure } from "../parts/Failure";
+import { Loading } from "../parts/Loading";
+import { LongText } from "../parts/LongText";
+import { Text } from "../parts/Text";
+import { Time } from "../parts/Time";
+import { ChannelList } from "./ChannelList";
+
+/** Which alerts go where, how they fared, and a test of the channels. */
+export function AlertsPage() {
+  const may = useMay("operate");
+  const alerts = useQuery({
+    queryKey: ["alerts"],
+    queryFn: async ({ signal }) => data(await api.GET("/api/v1/alerts", { params: { query: { limit: 100 } }, signal })),
+    enabled: may,
+  });
+  const test = async () => {
+    const { channels } = data(await api.POST("/api/v1/alerts:test", { body: { channel: null } }));
+    if (channels.length === 0) return "no channel is configured";
+    return channels.map((one) => `${one.channel}: ${one.ok ? "taken" : one.error}`).join("\n");
+  };
+  return (
+    <article className="page">
+      <h1>Alerts</h1>
+      {!may && <p className="state muted">Alerts need the scope operate.</p>}
+      {may && (
+        <>
+          <ChannelList />
+          <ActionButton
+            scope="operate"
+            dialog={(close) => (
+              <ActionDialog title="Test the channels" target="all channels" verb="Send a test alert" reason={false} send={test} onClose={close}>
+                <p>A test alert is sent on every channel at once; the answer says what became of each.</p>
+              </ActionDialog>
+            )}
+          >
+            Test the channels…
+          </ActionButton>
+          <section>
+            <h2>Deliveries</h2>
+            {alerts.isPending && <Loading what="the deliveries" />}
+            {alerts.error !== null && alerts.data === undefined && <Failure error={alerts.error} retry={() => void alerts.refetch()} />}
+            {alerts.data?.items.length === 0 && <p className="muted">No alert was sent yet.</p>}
+            {(alerts.data?.items.length ?? 0) > 0 && (
+              <table>
+                <thead>
+                  <tr>
+                    <th>Queued</th>
+                    <th>Channel</th>
+                    <th>Pipeline</th>
+                    <th>State</th>
+                    <th>Tries</th>
+                    <th>Next or settled</th>
+                    <th>Error</th>
+                  </tr>
+                </thead>
+                <tbody>
+                  {alerts.data?.items.map((one) => (
+                    <tr key={one.id}>
+                      <td>
+                        <Time at={one.queuedAt} zone="UTC" seconds />
+                      </td>
+                      <td>
+                        <Text>{one.channel}</Text>
+                      </td>
+                      <th scope="row">
+                        <Text>{one.pipeline}</Text>
+                      </th>
+                      <td data-word={one.state === "sent" ? "done" : one.state === "dead" ? "failed" : "waiting"}>{one.state}</td>
+                      <td>{one.tries}</td>
+                      <td>{typeof (one.settledAt ?? one.dueAt) === "string" && <Time at={one.settledAt ?? one.dueAt ?? ""} zone="UTC" />}</td>
+                      <td>
+                        <LongText>{(one as { error?: string }).error ?? ""}</LongText>
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            )}
+          </section>
+        </>
+      )}
+    </article>
+  );
+}

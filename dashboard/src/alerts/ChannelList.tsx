@@ -1,0 +1,34 @@
+import { useQuery } from "@tanstack/react-query";
+
+import { api, data } from "../api/client";
+import { Text } from "../parts/Text";
+
+/** The channels in force, and which events go there. */
+export function ChannelList() {
+  const routes = useQuery({
+    queryKey: ["alerts", "routes"],
+    queryFn: async ({ signal }) => data(await api.GET("/api/v1/alerts/routes", { signal })),
+  });
+  return (
+    <section>
+      <h2>Channels</h2>
+      {routes.data?.items.length === 0 && (
+        <p className="muted">
+          None is configured: add <code>[[alerts]]</code> to interlock.toml.
+        </p>
+      )}
+      <ul>
+        {routes.data?.items.map((route) => (
+          <li key={route.name}>
+            <b>
+              <Text>{route.name}</Text>
+            </b>{" "}
+            <span className="muted">
+              {route.channel}, {route.severity} and worse{route.filtered ? ", by a pattern" : ""}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

@@ -1,0 +1,5 @@
+import { createLazyRoute } from "@tanstack/react-router";
+
+import { ControllerPage } from "./ControllerPage";
+
+export const controller = createLazyRoute("/controller")({ component: ControllerPage });
