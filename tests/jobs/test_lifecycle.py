@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from interlock.control import cancelling, job_output
 from interlock.model.errors import JobStopError
 from interlock.model.run import FailureCategory, FinalReason, JobEvent, RunStatus
 from interlock.ports.jobs import JobStop
@@ -101,6 +102,28 @@ def test_a_job_is_stopped(site: Site) -> None:
     assert world.run.status is expected
     if site.stoppable:
         assert world.runner.stop(world.request(), world.run.job_id) is JobStop.ENDED
+
+
+def test_a_run_is_cancelled_at_its_target_also_over_a_crash(site: Site) -> None:
+    def asked(world: SiteWorld) -> None:
+        assert cancelling.cancel(world.control, world.run.key, reason="wrong input", by="ana") == "stopping"
+
+    ends = {} if site.stoppable else {"+20m": breaks}
+    world = SiteWorld(site, {"+5m": asked, "+5.5m": None, **ends}, maxRetries=2, maxCodeRetries=2)
+    world.play()
+    assert (world.run.status, world.run.final_reason) == (RunStatus.FAILED_FINAL, FinalReason.CANCELLED)
+    assert (world.counts()["JOB_CANCELLED"], world.run.attempt, site.started()) == (1, 1, 1)
+    assert world.run.cancel is not None
+    assert bool(world.run.cancel.problem) is not site.stoppable
+
+
+def test_the_controller_reads_what_a_job_wrote(site: Site) -> None:
+    world = SiteWorld(site, {"+10m": breaks})
+    world.play()
+    found = job_output.read(world.control, world.run.key)
+    assert "12 rows" in found.text
+    assert (found.attempt, found.complete) == (1, True)
+    assert job_output.find(world.control, "gold", world.run.run_id) == (world.run.key, 1)
 
 
 def test_what_a_job_wrote_is_read_and_where_it_is_looked_at(site: Site) -> None:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from interlock.control import explain, records, writing
+from interlock.control import cancelling, explain, job_output, records, writing
 from interlock.embedded.service import Service, ServiceSettings
 from interlock.model.errors import JobStopError
 from interlock.model.events import EventType
@@ -116,6 +116,26 @@ def test_a_job_is_stopped(polled: Target) -> None:
     assert world.job_log[-1].category is FailureCategory.TRANSIENT
     ended = world.control.jobs[polled.type].stop(world.request(), world.run.job_id)
     assert ended is JobStop.ENDED
+
+
+def test_a_run_is_cancelled_at_its_target_also_over_a_crash(polled: Target) -> None:
+    def asked(world: AwsWorld) -> None:
+        assert cancelling.cancel(world.control, world.key, reason="wrong input", by="ana") == "stopping"
+
+    world = AwsWorld(polled, {"+5m": asked, "+5.5m": crash}, maxRetries=2, maxCodeRetries=2)
+    world.play()
+    assert (world.run.status, world.run.final_reason) == (RunStatus.FAILED_FINAL, FinalReason.CANCELLED)
+    assert (world.counts()["JOB_CANCELLED"], world.run.attempt, polled.started()) == (1, 1, 1)
+
+
+def test_the_controller_reads_what_a_job_wrote_or_links_to_it(target: Target) -> None:
+    if isinstance(target, stage.EmrServerless):
+        pytest.skip("moto has no dashboards: test_emr_serverless.py supplies them")
+    world = AwsWorld(target, {} if target.tells else {"+10m": succeeds})
+    world.play()
+    found = job_output.read(world.control, world.key)
+    assert found.text or found.link.startswith("https://"), found
+    assert found.run_id == world.run.run_id
 
 
 def test_where_a_job_is_looked_at(target: Target) -> None:
