@@ -129,6 +129,7 @@ def _throw_away(console: "Console", *, keep: bool) -> Iterator[Path]:
 
 def _print_welcome(console: "Console", url: str, folder: Path, *, keep: bool) -> None:
     console.print(f"The medallion example is served at {url}; an hour passes in half a minute.", style="bold")
+    console.print(f"The page: {url}/")
     console.print("In another terminal:")
     for line in columns(
         [
