@@ -260,21 +260,21 @@ def recheck_timer(run: Run, at: datetime) -> Timer:
 
 
 def recheck(control: Control, key: RunKey, attempt: int) -> None:
-    """Evaluate the post-run rules again; told only when the verdict changes. Arms the next look within the window."""
+    """Evaluate the post-run rules again; an event only when the verdict changes. Arms the next look in the window."""
     run = records.get_run(control.store, key)
     if run is None or run.attempt != attempt or run.status is not RunStatus.COMPLETED or run.ended_at is None:
         return
     config = catalog.opened_with(control.store, run.pipeline, run.config_version)
     if config.post_run is None or config.post_run.evaluation is None:
         return
-    _tell_changed_verdict(control, config, run)
+    _report_changed_verdict(control, config, run)
     timing = config.post_run.evaluation
     at = control.now() + timing.interval
     if at <= run.ended_at + timing.window:
         control.timers.arm(recheck_timer(run, at))
 
 
-def _tell_changed_verdict(control: Control, config: PipelineConfig, run: Run) -> None:
+def _report_changed_verdict(control: Control, config: PipelineConfig, run: Run) -> None:
     def decide() -> tuple[None, list[Write]]:
         baseline = records.get(control.store, records.run_record(run.key, keys.BASELINE), Baseline)
         if baseline is None or baseline.attempt != run.attempt:

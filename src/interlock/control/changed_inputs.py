@@ -25,7 +25,7 @@ def changed_meanwhile(
 ) -> tuple[list[Event], list[Write], dict[str, Any] | None]:
     """A trigger payload or an upstream that changed while the job ran is late data at completion.
 
-    Returns the payload to remember, too: told of once, it is not news when its write is delivered again.
+    Returns the payload to remember, too: reported once, it is not reported when its write is delivered again.
     """
     request: RerunRequest | None = None
     events: list[Event] = []
@@ -63,7 +63,7 @@ def _newest_again(store: Store, config: PipelineConfig, run: Run, entry: Upstrea
     """The newest completion *again* of an upstream that the run has not read.
 
     The marker says whether it is again: whether the upstream's run had completed before. The first success of a retry,
-    or of a second schedule, is not. Whether the run has read it is told by the times; but a marker may be made just
+    or of a second schedule, is not. The times say whether the run has read it; but a marker may be made just
     before the run passed, and stored after it. Then the digest of what the run read tells that something came later.
     """
     schedule, name = config.schedule_of(run.schedule), keys.UPSTREAM + entry.pipeline

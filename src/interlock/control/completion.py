@@ -79,7 +79,7 @@ def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: 
     inputs = dict(run.inputs)
     baseline, captured = _baseline(control, config, run, now, inputs)
     late, late_writes, payload = changed_inputs.changed_meanwhile(control, config, run, now)
-    told = markers.of_completion(control, run, now)
+    cascade = markers.of_completion(control, run, now)
     completed = transitions.step(
         run,
         RunStatus.COMPLETED,
@@ -87,7 +87,7 @@ def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: 
         ended_at=now,
         first_completed_at=run.first_completed_at or now,
         lease_until=None,
-        markers_left=told.left,
+        markers_left=cascade.left,
         inputs=inputs,
         trigger_payload=payload,
         message="",
@@ -109,7 +109,7 @@ def success_writes(control: Control, config: PipelineConfig, run: Run, outcome: 
         records.put_run(completed, run),
         *baseline,
         *sla_writes,
-        *told.writes,
+        *cascade.writes,
         *late_writes,
         *records.put_events(event, *captured, *verdict, *late),
     ]
@@ -186,7 +186,7 @@ def close_sla(state: SlaState, outcome: SlaOutcome, now: datetime) -> Put:
 
 
 def cancel_sla_writes(control: Control, run: Run, now: datetime) -> list[Write]:
-    """A failure that nobody needs to be reminded of again."""
+    """The run failed for good: no more SLA alerts are due."""
     return _cancelled(records.get_sla(control.store, run.key), now)
 
 
@@ -288,7 +288,7 @@ def _read_output(run: Run) -> str:
 def used_up_writes(
     control: Control, run: Run, outcome: JobRecord, verdict: RetryVerdict, failed: Event | None
 ) -> list[Write]:
-    """FAILED_FINAL, since no retry is left; `failed` when the failure itself was not told of yet."""
+    """FAILED_FINAL, since no retry is left; `failed`: the event of the failure itself, if it is not committed yet."""
     now = control.now()
     message = f"{run.pipeline} for {run.date} failed for good: {verdict.reason}"
     waited = run.status is RunStatus.FAILED
@@ -396,7 +396,7 @@ def fail_final(control: Control, key: RunKey, attempt: int, reason: FinalReason,
 
 
 def final_writes(control: Control, run: Run, reason: FinalReason, message: str) -> list[Write]:
-    """FAILED_FINAL with the event that tells of it."""
+    """FAILED_FINAL with its event."""
     now = control.now()
     ended = transitions.step(
         run,

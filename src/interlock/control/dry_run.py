@@ -44,14 +44,14 @@ def begin(control: Control, config: PipelineConfig, schedule: Schedule, sensor: 
         return
     period = run_period(schedule, sensor)
     if isinstance(period, str):
-        opening.tell_invalid(control, sensor, config.id, period)
+        opening.report_invalid(control, sensor, config.id, period)
         return
     if not trigger_match(trigger, sensor, control.now()).passed:
         return
     key = RunKey(config.id, schedule.schedule_id, str(period))
     reason = catalog.calendar_reason(control.store, schedule, period)
     if reason is not None:
-        opening.tell_excluded(control, key, reason)
+        opening.report_excluded(control, key, reason)
         return
     found = catalog.stored(control.store, config.id)
     now = control.now()

@@ -26,7 +26,7 @@ def is_event(change: Change) -> bool:
 
 
 def event_of(change: Change) -> Event:
-    """The event a change of the events table tells of."""
+    """The event that a change of the events table contains."""
     return records.convert(change.item or {}, Event, change.key)
 
 

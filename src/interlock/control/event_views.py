@@ -155,7 +155,7 @@ def made(event: EventView) -> tuple[str, str]:
 
 
 def of_run(store: Store, run: Run) -> list[EventView]:
-    """Everything that was told of a run, in order."""
+    """All events of a run, in order."""
     begin = epoch_millis(run.first_opened_at - _BEFORE)
     end = epoch_millis(run.updated_at + _AFTERWARDS)
     after, found = _before_millis(begin), []

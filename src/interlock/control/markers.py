@@ -1,8 +1,8 @@
-"""Cascade markers: a completion tells every pipeline that runs after it (SPEC 9). No marker is left out.
+"""Cascade markers: a completion notifies every pipeline that runs after it (SPEC 9). No marker is left out.
 
 Those that fit are written in the commit of the completion. If there are more, the run remembers that (`markers_left`),
 and they follow from its change (`follow`). A change is delivered until it was handled, and a marker that is there is
-not written again, so that a process may die between any two of them. The change tells of a completion that has
+not written again, so that a process may die between any two of them. The change reports a completion that has
 happened, whatever has become of the run since: here, what was written counts, not what the run says now.
 """
 

@@ -52,7 +52,7 @@ def _consider(control: Control, current: catalog.InForce, sensor: Sensor) -> lis
     config = current.config
     problem = period_of_write(sensor.key, sensor.data).problem
     if problem:
-        opening.tell_invalid(control, sensor, config.id, problem)
+        opening.report_invalid(control, sensor, config.id, problem)
     if config.dry_run:
         if not problem:
             dry_run.observe(control, config, sensor)
@@ -92,7 +92,7 @@ def _triggered(control: Control, current: catalog.InForce, schedule: Schedule, s
         return None
     period = run_period(schedule, sensor)
     if isinstance(period, str):
-        opening.tell_invalid(control, sensor, current.config.id, period)
+        opening.report_invalid(control, sensor, current.config.id, period)
         return None
     key = RunKey(current.config.id, schedule.schedule_id, str(period))
     result = trigger_match(trigger, sensor, control.now())
@@ -148,7 +148,7 @@ def _remember_arrival(
         if run is not None and (run.first_completed_at is not None or run.sla_closed):
             return None, []
         attempt = run.attempt if run is not None else 1
-        if before is None and opening.sla_was_told(control.store, key, attempt, control.now()):
+        if before is None and opening.sla_was_alerted(control.store, key, attempt, control.now()):
             return None, []
         if before is not None and (before.first_arrival is not None or before.outcome is not None):
             return None, []

@@ -60,7 +60,7 @@ def open_first_with(control: Control, current: catalog.InForce, start: Start, ev
     schedule = config.schedule_of(start.key.schedule)
     reason = catalog.calendar_reason(control.store, schedule, start.key.period)
     if reason is not None:
-        tell_excluded(control, start.key, reason)
+        report_excluded(control, start.key, reason)
         return Opened.EXCLUDED
 
     def decide() -> tuple[Opened, list[Write]]:
@@ -83,7 +83,7 @@ def open_first_with(control: Control, current: catalog.InForce, start: Start, ev
     return records.settle_commit(control, decide)
 
 
-def tell_excluded(control: Control, key: RunKey, reason: str) -> None:
+def report_excluded(control: Control, key: RunKey, reason: str) -> None:
     """An excluded start: PIPELINE_EXCLUDED, once per run, and nothing else."""
     event = records.event(
         EventType.PIPELINE_EXCLUDED, key, control.now(), f"{key.pipeline} is not opened: {reason}", reason=reason
@@ -91,8 +91,8 @@ def tell_excluded(control: Control, key: RunKey, reason: str) -> None:
     records.publish_once(control, event, EventType.PIPELINE_EXCLUDED)
 
 
-def tell_invalid(control: Control, sensor: Sensor, pipeline: str, problem: str) -> None:
-    """A write whose period cannot be told: SENSOR_INVALID, once per write, and no run is started by it."""
+def report_invalid(control: Control, sensor: Sensor, pipeline: str, problem: str) -> None:
+    """A write whose period is unclear: SENSOR_INVALID, once per write, and no run is started by it."""
     message = f"sensor {sensor.key} of {pipeline} starts no run: {problem}"
     slot = RunKey(pipeline, "", "")
     event = records.event(EventType.SENSOR_INVALID, slot, control.now(), message, key=sensor.key, reason=problem)
@@ -140,7 +140,7 @@ def sla_writes(control: Control, config: PipelineConfig, run: Run, first_arrival
     if run.first_completed_at is not None or run.sla_closed:
         return []
     before, now = records.get_sla(control.store, run.key), control.now()
-    if before is None and (config.sla is None or sla_was_told(control.store, run.key, run.attempt, now)):
+    if before is None and (config.sla is None or sla_was_alerted(control.store, run.key, run.attempt, now)):
         return []
     if before is not None and (before.outcome is not None or run.attempt > 1):
         return []
@@ -163,11 +163,11 @@ def _sla_state(config: PipelineConfig, run: Run, before: SlaState | None, first_
     return sla.carried_over(fresh, before)
 
 
-def sla_was_told(store: Store, key: RunKey, attempt: int, now: datetime) -> bool:
+def sla_was_alerted(store: Store, key: RunKey, attempt: int, now: datetime) -> bool:
     """There is no SLA record: because it has gone since, its alerts given?
 
     An earlier attempt had one, or the watchdog armed one for the period, if anybody watched it then. A period from
-    before that time was told of by nobody: its back-fill has an SLA like any run.
+    before that time was never alerted: its back-fill has an SLA like any run.
     """
     if not sla.is_past(key.period, now):
         return False

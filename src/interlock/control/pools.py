@@ -60,7 +60,7 @@ def enter(control: Control, pool: str, run: Run, breach_at: datetime | None, now
     held = {record.key.sk: record for record in control.store.query(Table.CONTROL, POOL + pool, _SLOT)}
     mine = held.get(_slot_sk(run.slot)) if run.slot.startswith(f"{pool}#") else None
     if mine is not None and _is_of(mine, run.key):
-        # The slot of the attempt before: nobody has given it back yet, and nobody has to.
+        # The slot of the previous attempt, not given back yet: this attempt keeps it.
         return Entry(run.slot, [Put(mine.key, _holder(run, now), _held_by(run.key))])
     free = [f"{_SLOT}{number:05d}" for number in range(size) if f"{_SLOT}{number:05d}" not in held]
     waiter = Waiter(run.key, run.opened_at, breach_at)

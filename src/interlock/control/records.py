@@ -221,7 +221,7 @@ def event(
 
 
 def put_event(one: Event) -> Put:
-    """The write that records it, cut where it is too large; goes into the commit of the change it tells of."""
+    """The write that records it, cut where it is too large; goes into the commit of the change it reports."""
     one = fitted(one)
     millis = epoch_millis(one.timestamp)
     sk = keys.event_sk(millis, one.type, f"{next(_order):012x}{_PROCESS}")
@@ -247,7 +247,7 @@ def was_alerted(store: Store, key: RunKey, what: str) -> bool:
 
 
 def publish(control: Control, one: Event) -> None:
-    """Commit an event that tells of no change; another process with the same sort key does not swallow it."""
+    """Commit an event that reports no change. Another process that uses the same sort key cannot overwrite it."""
     settle_commit(control, lambda: (None, [put_event(one)]))
 
 

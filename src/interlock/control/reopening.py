@@ -33,7 +33,7 @@ def reopen(control: Control, current: catalog.InForce, key: RunKey, sensor: Sens
         return
     reason = catalog.calendar_reason(control.store, schedule, key.period)
     if reason is not None:
-        opening.tell_excluded(control, key, reason)
+        opening.report_excluded(control, key, reason)
         return
 
     def decide() -> tuple[None, list[Write]]:

@@ -77,7 +77,7 @@ def run_changed(control: Control, change: Change) -> None:
     written = change.item or {}
     status = written.get("status")
     if status == RunStatus.COMPLETED and written.get("markersLeft"):
-        # A completion is a fact, whatever the run has become since: who runs after it is still to be told.
+        # A completion is a fact, whatever the run has become since: its downstreams still have to get their markers.
         markers.follow(control, records.convert(written, Run, change.key))
     # Nothing follows from these; and what the run has become since has a change of its own.
     claimed = status == RunStatus.RUNNING and "claimId" in written and "jobStartedAt" not in written

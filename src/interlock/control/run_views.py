@@ -235,7 +235,7 @@ def _budgets(store: Store, run_: Run, reruns: Sequence[RerunRecord]) -> dict[str
 
 
 def attempts_of(run_: Run, reruns: Sequence[RerunRecord], events: Sequence[EventView]) -> list[Attempt]:
-    """Every attempt of a run: the latest from its record, earlier ones from what was told of them."""
+    """Every attempt of a run: the latest from its record, earlier ones from their events."""
     made = {number: Attempt(attempt=number) for number in range(1, run_.attempt + 1)}
     for one in events:
         number = one.detail.get("attempt")

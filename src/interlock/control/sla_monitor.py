@@ -105,7 +105,7 @@ def _abandoned(control: Control, run: Run) -> bool:
 def _finished(run: Run | None) -> bool:
     if run is None:
         return False
-    # An attempt of a rerun is nobody's deadline: the SLA was decided at the first completion.
+    # A rerun has no deadline: the SLA was decided at the first completion.
     ended = run.final_reason is not None and run.final_reason.closes_sla
     return run.first_completed_at is not None or ended
 

@@ -28,7 +28,7 @@ from interlock.ports.store import Write
 log = structlog.get_logger(__name__)
 
 Output = dict[str, Any]
-# Wrote a job-log record as a step of its own: nobody need wake it for that.
+# `reported_by` of a job-log record that the execution wrote itself: it need not be woken for that.
 BY_LIFECYCLE: Final = "lifecycle"
 _CLOCKS_APART: Final = timedelta(seconds=5)
 
@@ -112,7 +112,7 @@ def _intend(control: Control, key: RunKey, attempt: int) -> _Intent | None:
 
 
 def _met_before(control: Control, run: Run) -> InterlockError | None:
-    """The failure to tell again, without another call, when a crash repeats a try or a lost execution begins anew.
+    """The failure to raise again, without another call, when a crash repeats a try or a lost execution begins anew.
 
     The lifecycle counts its tries and makes the pauses; the run remembers how many there were and when the last was.
     """
@@ -133,7 +133,7 @@ def _call(control: Control, config: PipelineConfig, intent: _Intent) -> JobStart
     except (JobStartError, InvalidValueError) as error:
         if intent.first_call:
             raise
-        # Not a refusal: of the call that got lost this says nothing.
+        # Not a refusal: this says nothing about the call that got lost.
         raise InterlockError(f"the target could not be asked whether the job was started: {error}") from error
     if isinstance(found, JobStarted):
         return found

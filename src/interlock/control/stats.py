@@ -1,6 +1,7 @@
 """Statistics for people: SLA compliance, how long jobs take, what happened on each day. Counted from the events.
 
-Days are UTC days. The events of a span are read by type, a page at a time, up to a bound that is told when it is met.
+Days are UTC days. The events of a span are read by type, a page at a time, up to a bound; the answer says when it was
+reached.
 """
 
 from collections import Counter
@@ -130,9 +131,9 @@ def _count(events: Iterable[EventView], types: tuple[EventType, ...]) -> int:
     return sum(event.type in types for event in events)
 
 
-def _sla(told: list[EventView]) -> SlaStats:
-    # Nobody waited for a back-fill, so it says nothing of how promises were kept.
-    events = [event for event in told if not event.detail.get("backFill")]
+def _sla(found: list[EventView]) -> SlaStats:
+    # A back-fill has no deadline that anybody waited for: it says nothing about how promises were kept.
+    events = [event for event in found if not event.detail.get("backFill")]
     late = {
         _run_of(event)
         for event in events

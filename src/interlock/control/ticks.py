@@ -50,7 +50,7 @@ def _of_tick(schedule: Schedule, tick: cron.Tick) -> Due:
 
 
 def _inclusions(control: Control, schedule: Schedule, after: datetime, until: datetime) -> list[Due]:
-    """Inclusion dates without a trigger open at `time` on the date; an excluded one comes, too, and is told of then."""
+    """Inclusion dates without a trigger open at `time` on the date; excluded dates come, too, and are reported then."""
     if schedule.include is None or schedule.trigger is not None:
         return []
     tz, at = zone(schedule.timezone), clock_time(schedule.time or "00:00")

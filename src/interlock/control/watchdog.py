@@ -161,7 +161,7 @@ def _are_days(schedule: Schedule, sla_: Sla | None, latest: Latest) -> bool:
     return declared_granularity(schedule) is not None or any(one.granularity is Granularity.DAY for one in latest())
 
 
-def _tell(control: Control, watched: Watched, schedule: Schedule, finding: Finding) -> None:
+def _alert_once(control: Control, watched: Watched, schedule: Schedule, finding: Finding) -> None:
     key = RunKey(watched.config.id, schedule.schedule_id, str(finding.period))
     if records.was_alerted(control.store, key, finding.event):
         return
@@ -296,7 +296,7 @@ def missed_schedules(control: Control, watched: Watched) -> None:
             grace=control.settings.missed_grace,
             lookback=_looking_back(watched, schedule) + control.settings.missed_grace,
         ):
-            _tell(control, watched, schedule, finding)
+            _alert_once(control, watched, schedule, finding)
 
 
 def missed_inclusions(control: Control, watched: Watched) -> None:
@@ -312,7 +312,7 @@ def missed_inclusions(control: Control, watched: Watched) -> None:
             grace=control.settings.missed_grace,
             lookback=_looking_back(watched, schedule) + control.settings.missed_grace,
         ):
-            _tell(control, watched, schedule, finding)
+            _alert_once(control, watched, schedule, finding)
 
 
 # ------------------------------------------------------------------------------------------------------- 5, 8: SLA

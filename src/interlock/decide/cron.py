@@ -172,7 +172,7 @@ def _run_period(schedule: Schedule, expr: str, local: datetime) -> Period | None
         return own
     if own.granularity is not Granularity.MINUTE:
         return own.shifted(-1)
-    # The minute before is nobody's period; what such a tick looks back to is the tick before it.
+    # The minute before is not a period of this schedule: `previous` means the tick before.
     before = next(_scheduled(expr, local, reverse=True), None)
     return None if before is None else period_of(before, Granularity.MINUTE)
 

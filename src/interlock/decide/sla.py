@@ -219,7 +219,7 @@ def completion(state: SlaState, completed_at: datetime) -> SlaVerdict | None:
 # is answered by RECOVERED, and no alert is given twice. It goes KEPT after its period, and KEPT after the last alert.
 #
 # Invariant: whoever finds no record may arm one without giving an alert twice. For a record goes no earlier than KEPT
-# after its period; from then on (`is_past`) one is armed only for a run that nobody can have told of before.
+# after its period; from then on (`is_past`) one is armed only for a run that cannot have been alerted before.
 
 
 def forgotten_at(state: SlaState) -> int | None:
@@ -247,7 +247,7 @@ def _seconds(at: datetime, later: timedelta) -> int:
 
 
 def alert_event_type(kind: SlaKind) -> EventType:
-    """The event that tells of this alert."""
+    """The event type of this alert."""
     match kind:
         case SlaKind.READINESS:
             return EventType.READINESS_LATE

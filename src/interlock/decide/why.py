@@ -239,7 +239,7 @@ def _rules(facts: Facts) -> Iterator[Line]:
         result = one.result
         asked = "" if result.expected is None else f" {result.expected}"
         field = f" {result.field}" if result.field else ""
-        # That a sensor exists is told with the time it was received already.
+        # The time at which a sensor was received already says that it exists.
         aged = one.received_at is not None and result.field is not None
         age = f"; received {facts.when(one.received_at)}" if aged and one.received_at is not None else ""
         text = f"{result.key}{field} {result.check}{asked}: {result.reason}{age}"

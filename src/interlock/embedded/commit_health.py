@@ -33,7 +33,7 @@ class Submit(Protocol):
 
 
 class CommitHealth:
-    """Told of every commit that wrote something, and of every one that failed."""
+    """Notified of every commit that wrote something, and of every commit that failed."""
 
     def __init__(self, submit: Submit, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._submit = submit

@@ -79,7 +79,7 @@ def connect(path: Path | None, *, mode: Mode) -> sqlite3.Connection:
 def open_store(path: Path | None, *, create: bool, read_only: bool, accept_lost: bool = False) -> sqlite3.Connection:
     """A connection to a store of the current version, or a StoreError that says why there is none.
 
-    `accept_lost`: also a store that has come less far than it had once (see `store_mark`).
+    `accept_lost`: also a store that has lost changes that it once had (see `store_mark`).
     """
     if sqlite3.sqlite_version_info < _OLDEST_SQLITE:
         raise StoreError(f"SQLite {sqlite3.sqlite_version} is too old: use a Python built with 3.37 or newer")

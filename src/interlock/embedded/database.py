@@ -72,7 +72,7 @@ class Database:
         self._listeners: list[Listener] = []
         self._news = threading.Condition()
         self._head: int = connection.execute(_HEAD).fetchone()[0]
-        # Not the head: who looks for other processes' commits may notice ours before the listeners are told.
+        # Not the head: the poll for other processes' commits may notice ours before the listeners are notified.
         self._told = self._head
         self.guard = CommitGuard(None if read_only else path, connection, self.submit)
         # Its own connection: SQLite tells a connection of the commits of all others, this process's included.
@@ -227,7 +227,7 @@ class Database:
             raise
 
     def _commit(self) -> bool:
-        """Commit; true when there are changes that the listeners were not told of."""
+        """Commit; true when there are changes that the listeners have not been notified of."""
         head: int = self._connection.execute(_HEAD).fetchone()[0]
         self._connection.execute("COMMIT")
         self.guard.after_commit(head if head > self._told else 0)

@@ -197,7 +197,7 @@ def _alive(server: Server) -> bool:
 
 
 def _process_start(pid: int) -> str:
-    """When a process started, in whatever unit the system has; "" where that cannot be told."""
+    """When a process started, in whatever unit the system has; "" where that cannot be found out."""
     try:
         text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -208,7 +208,7 @@ def _process_start(pid: int) -> str:
 
 
 def _process_owner(pid: int) -> int | None:
-    """The effective user of a process; None where that cannot be told."""
+    """The effective user of a process; None where that cannot be found out."""
     try:
         lines = (_PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

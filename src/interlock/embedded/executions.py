@@ -64,7 +64,7 @@ class StoreWriter(Protocol):
 
 
 class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told of an execution. `waiting` is None while it runs, has not begun, or is over."""
+    """An execution as others see it. `waiting` is None while it runs, has not begun, or is over."""
 
     name: str
     status: Status
@@ -93,7 +93,7 @@ class SqliteExecutions:
         on_enter: Callable[[str, str, datetime], None] | None = None,
         on_end: Callable[[ExecutionState], None] | None = None,
     ) -> None:
-        """`tasks` are the handlers by resource. `on_enter` and `on_end` are told at once, and again after a crash."""
+        """`tasks` are the handlers by resource. `on_enter` and `on_end` are called at once, and again after a crash."""
         missing = machine.resources - tasks.keys() - {UPDATE_ITEM}
         if missing:
             raise DefinitionError(f"no handler for the task resource {', '.join(sorted(missing))}: add it to `tasks`")

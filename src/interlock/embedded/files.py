@@ -313,7 +313,7 @@ def _name(file: str) -> str:
 
 
 def _named_by(file: Path) -> str:
-    """The pipeline that a file is about, as far as can be told of one that is broken."""
+    """The pipeline that a file is about, as far as a broken file shows it."""
     if file.parent.name in (CALENDARS, ARCHETYPES):
         return remembered.NOBODY
     document = read_file(file)

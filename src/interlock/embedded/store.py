@@ -263,7 +263,7 @@ _decoders: Final[dict[type[Any], Callable[[str], Any]]] = {}
 
 def _decoded(rows: Sequence[Row], decode: Callable[[str], T]) -> Iterator[tuple[str, T]]:
     for sk, item in rows:
-        # Whoever acts on such an item makes it a dead letter; a reader of many must not stumble over one.
+        # A handler of such an item makes it a dead letter; a query over many items must not fail because of it.
         with suppress(msgspec.ValidationError):
             yield sk, decode(item)
 

@@ -41,7 +41,7 @@ class StoreMark:
         self._failed = False
 
     def check(self, latest_change: Callable[[], int]) -> None:
-        """Raises StoreBehindError when the store has come less far than it had once."""
+        """Raises StoreBehindError when the store has lost changes that it once had."""
         # In this order: another process may be writing both, the store first.
         marked = self._read()
         if marked > (change := latest_change()):

@@ -152,7 +152,7 @@ class StreamConsumer:
             self._database.flush()
 
     def _tend(self, lanes: Lanes) -> None:
-        """What this process commits is taken in at once, by the writer; here is what nobody tells of."""
+        """Take in what other processes commit; what this process commits is taken in at once, by the writer."""
         idle, wait = 0, 0.0
         while not self._stopping.wait(wait):
             wait = _BROKEN_STORE_SECONDS if self._broken else _LOOK_SECONDS
