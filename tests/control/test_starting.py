@@ -9,11 +9,13 @@ import pytest
 from interlock.control import catalog, records, starting
 from interlock.control.context import Control
 from interlock.decide import transitions
+from interlock.model import keys
 from interlock.model.config import JobType
 from interlock.model.errors import InvalidValueError, JobStartError
 from interlock.model.events import EventType
 from interlock.model.run import FailureCategory, FinalReason, JobEvent, Run, RunStatus, Source
 from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
+from interlock.ports.store import Delete
 from tests.mute_target import MuteTarget
 from tests.safety.faults import FaultyWorld
 from tests.safety.stage import KEY, control_of, later, pipeline, run_of, staged, told
@@ -131,6 +133,26 @@ def test_a_start_that_answers_with_the_end_logs_it(state: JobState, logged: list
     target = Target(JobStarted(job_id="j", status=JobStatus(state=state)))
     starting.trigger(with_target(world, target), KEY, 1)
     assert [line.event for line in records.job_log(control_of(world).store, KEY)] == logged
+
+
+def test_an_answer_that_somebody_else_has_recorded_meanwhile_is_a_start() -> None:
+    world = about_to_start()
+
+    def record_it() -> None:
+        before = run_of(world)
+        after = transitions.step(before, RunStatus.RUNNING, now=world.clock.now(), job_id="j")
+        control_of(world).store.commit([records.put_run(after, before)])
+
+    target = Target(JobStarted(job_id="j"), meanwhile=record_it)
+    assert starting.trigger(with_target(world, target), KEY, 1) == {"status": "started"}
+
+
+def test_an_answer_for_a_run_that_has_vanished_is_superseded() -> None:
+    world = about_to_start()
+    gone = Delete(records.run_record(KEY, keys.RUN))
+    target = Target(OLD, meanwhile=lambda: control_of(world).store.commit([gone]))
+    assert starting.trigger(with_target(world, target), KEY, 1) == {"status": "superseded"}
+    assert world.run_of(KEY) is None
 
 
 def test_the_exhausted_starts_of_an_old_attempt_do_not_end_a_newer_one() -> None:
