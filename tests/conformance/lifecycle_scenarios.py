@@ -5,6 +5,8 @@ import re
 from importlib import resources
 from typing import Final
 
+import msgspec
+
 from tests.conformance import step_functions_on_moto as moto
 from tests.conformance.asl_scenarios import ACTIVE, Json, Raise, Scenario
 
@@ -67,7 +69,25 @@ def run(
     )
 
 
+def hurried(scenario: Scenario) -> Scenario:
+    """The scenario on a lifecycle that hands over after three loops instead of a thousand."""
+    text = json.dumps(scenario.definition)
+    assert text.count('"NumericGreaterThanEquals": 1000') == 2
+    definition = json.loads(text.replace('"NumericGreaterThanEquals": 1000', '"NumericGreaterThanEquals": 3'))
+    return msgspec.structs.replace(scenario, definition=definition)
+
+
 LIFECYCLE: Final = [
+    hurried(run("hands over while it waits", evaluate=[WAITING])),
+    hurried(run("hands over while the job runs", evaluate=[WAITING, WAITING, *PASSED], check_job=[RUNNING])),
+    hurried(
+        run(
+            "hands over when sensors change all the time",
+            evaluate=[{**WAITING, "wakeSeq": "2"}],
+            hand_over=[{"part": 2}],
+        )
+    ),
+    hurried(run("cannot hand over", ends="FAILED", evaluate=[WAITING], hand_over=[Raise("KeyError")])),
     run("ready at once"),
     run("no SLA"),
     run("ready after an interval", evaluate=[WAITING, *PASSED]),

@@ -184,14 +184,44 @@ def test_an_attempt_whose_sensors_can_not_be_read_fails_as_infrastructure_after_
     assert installation.run().final_reason is FinalReason.INFRA
 
 
+def test_an_attempt_whose_execution_ended_early_goes_on_in_a_new_part(target: Target) -> None:
+    installation = Installation(target, Settings(stretch_timeout=False))
+    installation.apply(schedule={"cron": "0 8 * * *", "evaluation": {"window": "6h", "interval": "30m"}})
+    installation.go_to("12:00:00")
+    before = installation.run()
+    installation.engine.watch()
+    installation.engine.watch()
+
+    assert len(installation.events(EventType.TRIGGER_RECOVERED)) == 1
+    after = installation.run()
+    assert (after.part, after.attempt, after.status) == (2, 1, RunStatus.PENDING)
+    assert after.lease_until is not None
+    assert before.lease_until is not None
+    assert after.lease_until - before.lease_until == timedelta(hours=4)
+    assert installation.engine.executions.is_open(keys.execution_name(after.key, 1, 2))
+
+    installation.sensor("export", rows=1)
+    installation.go_to("13:00:00")
+    assert target.calls == 1
+    assert installation.events(EventType.SFN_TIMEOUT) == []
+
+
+def test_an_attempt_that_goes_on_keeps_its_window(target: Target) -> None:
+    installation = Installation(target, Settings(stretch_timeout=False))
+    installation.apply(schedule={"cron": "0 8 * * *", "evaluation": {"window": "6h", "interval": "30m"}})
+    installation.go_to("12:00:00")
+    installation.engine.watch()
+    installation.go_to("13:59:59")
+    assert installation.run().active
+    installation.go_to("14:00:00")
+    assert installation.run().final_reason is FinalReason.VALIDATION_EXHAUSTED
+
+
 def test_an_attempt_that_outlives_its_lease_is_ended_by_the_watchdog(target: Target) -> None:
     # As on AWS: one bound for all executions, here shorter than the window it has to wait out.
     installation = Installation(target, Settings(stretch_timeout=False))
     installation.apply(schedule={"cron": "0 8 * * *", "evaluation": {"window": "6h", "interval": "30m"}})
-    installation.go_to("12:29:59")
-    installation.engine.watch()
-    assert installation.run().status is RunStatus.PENDING
-    installation.go_to("12:30:00")
+    installation.go_to("12:30:00")  # and no watchdog meanwhile, that would have had it go on
     installation.engine.watch()
     installation.engine.watch()
 

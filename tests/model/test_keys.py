@@ -112,3 +112,12 @@ def test_cleaned_names_do_not_collide() -> None:
     assert keys.execution_name(RunKey("a.b", "s", "2026-03-03"), 1) != keys.execution_name(
         RunKey("a_b", "s", "2026-03-03"), 1
     )
+
+
+def test_the_parts_of_an_attempt_have_names_of_their_own() -> None:
+    key = RunKey("p" * 90, "cron", "2026-03-02")
+    first, second = keys.execution_name(key, 2), keys.execution_name(key, 2, 2)
+    assert keys.execution_name(key, 2, 1) == first
+    assert second.endswith("-part-2")
+    assert len(second) == 80
+    assert len({first, second, keys.execution_name(key, 3, 2), keys.execution_name(key, 2, 12)}) == 4

@@ -195,7 +195,7 @@ def start_execution(control: Control, run: Run) -> bool:
     config = catalog.opened_with(control.store, run.pipeline, run.config_version)
     schedule = config.schedule_of(run.schedule)
     result = control.executions.start(
-        keys.execution_name(run.key, run.attempt),
+        keys.execution_name(run.key, run.attempt, run.part),
         {
             "pipeline": run.pipeline,
             "schedule": run.schedule,

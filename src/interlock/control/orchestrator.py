@@ -12,7 +12,18 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from interlock.control import cancelling, catalog, completion, passing, pools, probing, readiness, records, starting
+from interlock.control import (
+    cancelling,
+    catalog,
+    completion,
+    parts,
+    passing,
+    pools,
+    probing,
+    readiness,
+    records,
+    starting,
+)
 from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.decide.rules import Verdict
@@ -44,6 +55,7 @@ class Task(msgspec.Struct, frozen=True, rename="camel"):
     date: str
     attempt: int
     wake_seq: str = ""
+    execution: str = ""
     error: Any = None
 
     @property
@@ -430,6 +442,12 @@ def trigger_exhausted(control: Control, task: Task) -> Output:
     return starting.exhausted(control, task.key, task.attempt, _cause(str(task.error or "")))
 
 
+def hand_over(control: Control, task: Task) -> Output:
+    """This execution has looped often: the next part of the attempt goes on from here."""
+    run = parts.follow(control, task.key, task.attempt, task.execution)
+    return {"part": run.part} if run is not None else {"result": SUPERSEDED}
+
+
 _MODES: Final[dict[str, Callable[[Control, Task], Output]]] = {
     "evaluate": evaluate,
     "validation-exhausted": validation_exhausted,
@@ -438,5 +456,6 @@ _MODES: Final[dict[str, Callable[[Control, Task], Output]]] = {
     "check-job": check_job,
     "job-poll-exhausted": job_poll_exhausted,
     "complete-trigger": complete_trigger,
+    "hand-over": hand_over,
     "infra-failure": infra_failure,
 }

@@ -18,6 +18,7 @@ from interlock.control import (
     markers,
     observing,
     opening,
+    parts,
     pools,
     promises,
     records,
@@ -172,8 +173,7 @@ def job_logged(control: Control, change: Change) -> None:
     if run is None or run.attempt != record.attempt:
         return
     if run.status is RunStatus.RUNNING:
-        name = keys.execution_name(run.key, run.attempt)
-        if not control.executions.is_open(name):
+        if not control.executions.is_open(parts.execution_of(run)):
             completion.settle(control, run.key, run.attempt)
         elif record.reported_by != starting.BY_LIFECYCLE:
             # What the execution logged itself it acts on itself, also after a crash: it resumes before that step.

@@ -36,12 +36,14 @@ def next_look(control: Control) -> datetime | None:
 
 
 def _of_records(control: Control, pipeline: str) -> Iterator[datetime]:
-    """Leases, retries, awaited post-run data."""
+    """The ends of executions, leases, retries, awaited post-run data."""
     pk = keys.pipeline_pk(pipeline)
     for key in records.active_runs(control.store, pipeline):
         run = records.get_run(control.store, key)
         if run is not None:
             yield from (at for at in (run.lease_until, run.retry_at) if at is not None)
+            if run.lease_until is not None:
+                yield run.lease_until - control.settings.lease_margin
     for record in control.store.query(Table.CONTROL, pk, keys.AWAITED):
         due = parse_instant(record.item.get("dueAt"))
         if due is not None:

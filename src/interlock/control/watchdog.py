@@ -17,6 +17,7 @@ from interlock.control import (
     catalog,
     completion,
     opening,
+    parts,
     pools,
     promises,
     readiness,
@@ -208,13 +209,18 @@ def _revive(control: Control, run_: Run) -> None:
         if run_.retry_at is not None and run_.retry_at <= control.now():
             router.retry_due(control, run_.key, run_.attempt)
         return
-    if control.executions.is_open(keys.execution_name(run_.key, run_.attempt)):
+    execution = parts.execution_of(run_)
+    if control.executions.is_open(execution):
         return
     if opening.start_execution(control, run_):
         event = _recovered(control, run_.key, f"attempt {run_.attempt} had no execution")
         records.publish_once(control, event, f"{EventType.TRIGGER_RECOVERED}-{run_.attempt}-{run_.version}")
     elif run_.status is RunStatus.RUNNING and records.outcome_of(control.store, run_) is not None:
         completion.settle(control, run_.key, run_.attempt)
+    else:
+        # Killed, timed out, or stopped by hand: the attempt is bounded by its windows, not by an execution.
+        event = _recovered(control, run_.key, f"attempt {run_.attempt} goes on: its execution had ended early")
+        parts.follow(control, run_.key, run_.attempt, execution, event)
 
 
 def _recovered(control: Control, key: RunKey, reason: str) -> Event:

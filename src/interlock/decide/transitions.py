@@ -80,6 +80,7 @@ class Changes(TypedDict, total=False):
     sla_closed: bool
     trigger_failures: int
     refused: bool
+    part: int
     slot: str
     cancel: Cancel | None
     inputs: dict[str, str]

@@ -186,13 +186,14 @@ def event_sk(millis: int, type_: str, unique: str) -> str:
     return f"{millis:013d}#{type_}#{unique}"
 
 
-def execution_name(key: RunKey, attempt: int) -> str:
-    """The deterministic name of an attempt's execution, at most 80 characters, safe for Step Functions.
+def execution_name(key: RunKey, attempt: int, part: int = 1) -> str:
+    """The deterministic name of an execution of an attempt, at most 80 characters, safe for Step Functions.
 
-    The hash covers the exact four values, so that shortened or cleaned names never collide.
+    The hash covers the exact values of the attempt, so that shortened or cleaned names never collide. `part`: which of
+    the attempt's executions it is, one after the other.
     """
     digest = sha256("\x00".join((key.pipeline, key.schedule, key.date, str(attempt))).encode()).hexdigest()[:12]
     rerun = f"-rerun-{attempt}" if attempt > 1 else ""
-    tail = f"{rerun}-{digest}"
+    tail = f"{rerun}-{digest}{f'-part-{part}' if part > 1 else ''}"
     stem = _UNSAFE_IN_NAMES.sub("_", f"{key.pipeline}-{key.schedule}-{key.date}")
     return stem[: _MAX_EXECUTION_NAME - len(tail)] + tail

@@ -107,6 +107,7 @@ class Run(_Record, frozen=True, kw_only=True):
     """The trigger record: one slot, its latest attempt.
 
     `refused`: the last call of the target surely started nothing, so it may be called again without looking for a job.
+    `part`: which execution of the attempt drives it; they follow one another.
     `inputs`: digests of the sensors the attempt was decided on; the circuit breaker compares them.
     `slot`: its place in the pool of its job (`POOL#{pool}` `SLOT#{number}`), which it may have given back since.
     `markers_left`: more pipelines run after it than its commit could tell; they are told from its change.
@@ -142,6 +143,7 @@ class Run(_Record, frozen=True, kw_only=True):
     sla_closed: bool = False
     trigger_failures: int = 0
     refused: bool = False
+    part: int = 1
     slot: str = ""
     cancel: Cancel | None = None
     inputs: dict[str, str] = {}
