@@ -12,7 +12,7 @@ export function Budgets({ budgets }: { budgets: Record<string, Schemas["Budget"]
   return (
     <ul className="budgets">
       {Object.entries(budgets).map(([name, budget]) => (
-        <li key={name} data-spent={budget.used >= budget.of || undefined}>
+        <li key={name} data-spent={(budget.of > 0 && budget.used >= budget.of) || undefined}>
           {NAMES[name] ?? name}: {budget.used} of {budget.of} used
         </li>
       ))}

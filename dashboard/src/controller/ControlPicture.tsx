@@ -19,7 +19,7 @@ export function ControlPicture({ view }: { view: Schemas["ControllerView"] }) {
     [20, 160, "Watchdog", [`last pass ${watched}`, `${view.watchdog.failedChecks.length} checks failed`]],
     [640, 160, "People", [`${waiting} alerts waiting`, `${view.deadLetters} dead letters`]],
   ];
-  const arrows = ["M230 59H326", "M540 59H636", "M745 98V156", "M640 199H544", "M330 199L234 110", "M125 156V102"];
+  const arrows = ["M230 59H326", "M540 59H636", "M690 98L545 168", "M330 180L234 104", "M125 160V102", "M540 210H636"];
   return (
     <figure className="scroll-x" tabIndex={0}>
       <svg width={870} height={260} role="img" aria-label="The control structure: controller, actuators, processes, feedback, watchdog and people">
