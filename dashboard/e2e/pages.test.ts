@@ -86,7 +86,7 @@ describe.skipIf(chromiumPath() === null)("every page", () => {
     await dialog.getByText("manual rerun 1 of 3").waitFor();
     await dialog.getByLabel("Reason").fill("a correction");
     await dialog.getByRole("button", { name: "Request the rerun" }).click();
-    await dialog.getByText("accepted: manual rerun 1 of 3").waitFor();
+    await dialog.locator(".answer").getByText("accepted: manual rerun 1 of 3").waitFor();
     await dialog.getByRole("button", { name: "Close" }).click();
     await page.getByText("attempt 2 (manual)").first().waitFor();
     expect(faults).toEqual([]);
