@@ -171,3 +171,15 @@ def test_the_version_needs_no_yaml_and_no_rich() -> None:
     )
     answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert answer.stdout.splitlines() == [f"interlock {__version__}", "[]"]
+
+
+def test_a_pool_without_a_size_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "init", str(tmp_path / "project")).code == 0
+    file = tmp_path / "project/pipelines/orders.yaml"
+    file.write_text(file.read_text().replace("job:\n", "job:\n  pool: warehouse\n"))
+    outcome = run(capsys, "validate", str(tmp_path / "project"))
+    assert outcome.code == 0
+    assert "job.pool: warning: warehouse is not in [pools] of interlock.toml" in outcome.out
+    with (tmp_path / "project/interlock.toml").open("a") as settings:
+        settings.write("\n[pools]\nwarehouse = 2\n")
+    assert "job.pool" not in run(capsys, "validate", str(tmp_path / "project")).out

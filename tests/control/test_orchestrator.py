@@ -9,8 +9,12 @@ from interlock.control import orchestrator, records
 from interlock.model import keys
 from interlock.model.errors import InterlockError
 from interlock.model.events import EventType
-from interlock.model.run import RunStatus
+from interlock.model.keys import RunKey
+from interlock.model.run import FinalReason, RunStatus
+from interlock.ports.jobs import JobState
 from interlock.ports.store import Delete
+from interlock.simulation.scenario import inline_scenario
+from interlock.simulation.world import World
 from tests.safety.faults import FaultyWorld
 from tests.safety.stage import KEY, control_of, pipeline, run_of, staged, told, write
 
@@ -83,3 +87,30 @@ def test_a_run_that_is_over_is_not_evaluated() -> None:
     world = staged(pipeline(), until="2026-03-05T00:30:00Z")
     assert run_of(world).status is RunStatus.COMPLETED
     assert call(world, "evaluate")["status"] == "superseded"
+
+
+@pytest.mark.parametrize(("setting", "state"), [("leave", JobState.RUNNING), ("stop", JobState.FAILED)])
+def test_a_job_whose_poll_window_has_closed_is_left_or_stopped(setting: str, state: JobState) -> None:
+    """`job.onPollExhausted`: the run is over either way; only `stop` asks the target to end the job."""
+    job = {"type": "glue", "config": {"jobName": "etl"}, "jobPollWindowSeconds": 600, "onPollExhausted": setting}
+    world = World(
+        inline_scenario(
+            start="2026-03-02T07:55:00Z",
+            until="2026-03-02T09:00:00Z",
+            pipelines=[
+                {
+                    "pipeline": {"id": "gold"},
+                    "schedule": {"cron": "0 8 * * *"},
+                    "validation": {"rules": [{"key": "up", "check": "exists"}]},
+                    "job": job,
+                }
+            ],
+            jobs={"gold": [{"result": "hang"}]},
+            steps=[{"at": "+6m", "sensor": "gold/up", "data": {}}],
+        )
+    )
+    world.play()
+    run = world.run_of(RunKey("gold", "cron", "2026-03-02"))
+    assert run is not None
+    assert run.final_reason is FinalReason.POLL_EXHAUSTED
+    assert world.targets.check(run.run_id).state is state

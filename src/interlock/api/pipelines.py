@@ -108,7 +108,9 @@ def apply_pipeline(
     changed = catalog.apply_config(service.control, config, document)
     _log.info("pipeline applied", pipeline=pipeline, changed=changed, by=caller.name)
     able = Abilities(
-        job_types=frozenset(service.control.jobs), folder=service.settings.working_folder or FilePath.cwd()
+        job_types=frozenset(service.control.jobs),
+        pools=frozenset(service.control.settings.pools),
+        folder=service.settings.working_folder or FilePath.cwd(),
     )
     warnings = [f"{_path(one.path)}: {one.message}" for one in find_warnings(config, able, document)]
     if config.archetype is not None:

@@ -16,7 +16,7 @@ import msgspec
 import typer
 
 from interlock.cli.trusting import check_store, find_toml
-from interlock.model.errors import InterlockError, StoreError, UnavailableError
+from interlock.model.errors import InterlockError, StoreError, UnavailableError, UnknownPipelineError
 
 if TYPE_CHECKING:
     import httpx
@@ -136,6 +136,16 @@ def exists(target: Target) -> bool:
 
 
 @contextmanager
+def nearest_names() -> Iterator[None]:
+    """While a store is open: an unknown pipeline's error reads the nearest names when it is first shown."""
+    try:
+        yield
+    except UnknownPipelineError as error:
+        str(error)  # now, not after the store has been closed
+        raise
+
+
+@contextmanager
 def reading(target: Target) -> Iterator[Reader]:
     """A store for reading; one that does not exist is an error and stays that way."""
     from interlock.embedded.clock import SystemClock
@@ -143,7 +153,7 @@ def reading(target: Target) -> Iterator[Reader]:
     from interlock.embedded.store import SqliteStore
 
     clock = SystemClock()
-    with Database.open(_file(target), clock=clock, create=False, read_only=True) as database:
+    with Database.open(_file(target), clock=clock, create=False, read_only=True) as database, nearest_names():
         yield Reader(SqliteStore(database, clock), clock)
 
 
@@ -157,7 +167,7 @@ def writing(target: Target) -> Iterator["Control"]:
     from interlock.embedded.engine import Engine
 
     clock = SystemClock()
-    with Database.open(_file(target), clock=clock, inline=True) as database:
+    with Database.open(_file(target), clock=clock, inline=True) as database, nearest_names():
         yield Engine(database, clock, {}, new_id=lambda: uuid4().hex[:12]).control
 
 

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import msgspec
 
+from interlock.cli.store_access import nearest_names
 from interlock.client import answers
 from interlock.client.errors import not_claimed
 from interlock.control import (
@@ -66,7 +67,10 @@ _WAIT_SECONDS: Final = 0.5
 def opened(path: Path, *, writing: bool) -> "Iterator[StoreBackend]":
     """The store of that file; one that does not exist is an error, and stays that way."""
     clock = SystemClock()
-    with Database.open(path, clock=clock, create=False, read_only=not writing, inline=writing) as database:
+    with (
+        Database.open(path, clock=clock, create=False, read_only=not writing, inline=writing) as database,
+        nearest_names(),
+    ):
         yield StoreBackend(database, clock)
 
 

@@ -42,7 +42,20 @@ def local_abilities(path: Path) -> "Abilities":
     from interlock.embedded.targets import abilities
 
     toml = find_toml(path.resolve() if path.is_dir() else path.resolve().parent)
-    return replace(abilities(), folder=toml.parent if toml is not None else Path.cwd())
+    return replace(
+        abilities(None if toml is None else _pools(toml)), folder=toml.parent if toml is not None else Path.cwd()
+    )
+
+
+def _pools(toml: Path) -> list[str] | None:
+    """The pools that `interlock.toml` sizes; what is wrong with that file is said by those who need it whole."""
+    import tomllib
+
+    try:
+        found = tomllib.loads(toml.read_text(encoding="utf-8")).get("pools", {})
+    except (OSError, ValueError):
+        return None
+    return list(found) if isinstance(found, dict) else None
 
 
 def _print_json(result: "LoadResult") -> None:

@@ -45,6 +45,8 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     """What is not installed, and how to install it, per type of job and per kind of secret that needs it."""
     missing_probes: Mapping[ProbeType, str] = {}
     """What is not installed, and how to install it, per kind of probe that needs it."""
+    pools: frozenset[str] | None = None
+    """The pools that have a size; None: not known here."""
     folder: FilePath | None = None  # where commands run; None: on some other machine
 
 
@@ -108,6 +110,9 @@ def _beyond(abilities: Abilities, config: PipelineConfig) -> Iterator[Finding]:
         able = ", ".join(sorted(abilities.job_types))
         message = f"jobs of type {job.type} cannot be started by this installation: it starts {able}"
         yield _warning(("job", "type"), message)
+    if job is not None and job.pool is not None and abilities.pools is not None and job.pool not in abilities.pools:
+        message = f"{job.pool} is not in [pools] of interlock.toml: nothing bounds how many of its jobs run at once"
+        yield _warning(("job", "pool"), message)
     missing = missing_program(job, abilities.folder) if job is not None and abilities.folder is not None else None
     if missing is not None:
         yield _warning(("job", "config", "command"), missing)

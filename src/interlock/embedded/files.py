@@ -181,7 +181,9 @@ class FolderWatch:
         return Applied(tuple(written), removed, result.problems)
 
     def _load(self) -> LoadResult:
-        return load_paths([self._folder], abilities=abilities(), refusal=self._trust.refusal)
+        return load_paths(
+            [self._folder], abilities=abilities(self._control.settings.pools), refusal=self._trust.refusal
+        )
 
     def _store(self, result: LoadResult) -> list[str]:
         stored = catalog.calendars(self._control.store)

@@ -4,10 +4,12 @@ Commands are made at once: those that an earlier controller started are watched 
 they are first called. Asking what an installation is able to do loads none of them.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from interlock.config.warnings import Abilities
+from interlock.control.pools import COMMANDS
 from interlock.jobs.registry import close_runner, make_runner, startable_types, why_unavailable
 from interlock.jobs.secrets import SecretRunner, missing_secrets
 from interlock.model.config import JobType
@@ -44,9 +46,13 @@ def make_targets(settings: TargetSettings, secrets: Secrets) -> Targets:
     return Targets(runners=guarded, commands=commands)
 
 
-def abilities() -> Abilities:
-    """What an embedded controller of this installation can do of all that a config may ask for."""
+def abilities(pools: Iterable[str] | None = None) -> Abilities:
+    """What an embedded controller of this installation can do of all that a config may ask for.
+
+    `pools`: those of its settings, if these are known.
+    """
     types = startable_types()
     missing = {name: problem for name in types if (problem := why_unavailable(name))}
     missing |= missing_secrets()
-    return Abilities(job_types=frozenset(types), missing=missing, missing_probes=missing_probes())
+    sized = None if pools is None else frozenset((*pools, COMMANDS))
+    return Abilities(job_types=frozenset(types), missing=missing, missing_probes=missing_probes(), pools=sized)
