@@ -41,13 +41,18 @@ def seed(
 ) -> None:
     """Write the store. `hourly`: which part of the pipelines runs every hour."""
     clock = SystemClock()
-    now = (now or clock.now()).replace(microsecond=0)
     with Database.open(path, clock=clock, inline=True) as database:
-        chance = random.Random(7)
-        database.write(lambda connection: _begin(connection, now - timedelta(days=days + 1)))
-        for first in range(0, pipelines, 50):
-            made = [_Pipeline(number, hourly, chance) for number in range(first, min(first + 50, pipelines))]
-            database.write(lambda connection, made=made: _insert(connection, made, now, days, chance))  # type: ignore[misc]
+        seed_database(database, pipelines=pipelines, days=days, hourly=hourly, now=now or clock.now())
+
+
+def seed_database(database: Database, *, pipelines: int, days: int, hourly: float, now: datetime) -> None:
+    """Write into an open store without any."""
+    now = now.replace(microsecond=0)
+    chance = random.Random(7)
+    database.write(lambda connection: _begin(connection, now - timedelta(days=days + 1)))
+    for first in range(0, pipelines, 50):
+        made = [_Pipeline(number, hourly, chance) for number in range(first, min(first + 50, pipelines))]
+        database.write(lambda connection, made=made: _insert(connection, made, now, days, chance))  # type: ignore[misc]
 
 
 def _begin(connection: sqlite3.Connection, first: datetime) -> None:

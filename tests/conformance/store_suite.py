@@ -123,6 +123,37 @@ class StoreSuite(CommitTests, RefusalTests):
         assert found(10_001, 99_999) == []
         assert store.events_by_type("C", since=0, until=99_999, limit=10) == []
 
+    @pytest.mark.parametrize("reverse", [False, True])
+    @pytest.mark.parametrize("size", [1, 2, 3, 20])
+    def test_events_of_a_type_are_paged_either_way(self, store: Store, size: int, reverse: bool) -> None:
+        places = [(1_000, "p", "1"), (2_000, "p", "1"), (2_000, "q", "1"), (2_000, "p", "2"), (2_000, "q", "3")]
+        places += [(3_000, "q", "1"), (3_000, "p", "9"), (9_000, "p", "1")]
+        made = [Key(Table.EVENTS, f"PIPELINE#{name}", f"{at:013}#A#{number}") for at, name, number in places]
+        store.commit([Put(key_, {"type": "A"}) for key_ in made])
+        inside = sorted((one for one in made if one.sk < "0000000009000"), key=lambda one: (one.sk, one.pk))
+        found: list[Key] = []
+        after: Key | None = None
+        while True:
+            page = store.events_by_type("A", since=1_000, until=9_000, limit=size, after=after, reverse=reverse)
+            found += [record.key for record in page]
+            if len(page) < size:
+                break
+            after = page[-1].key
+        assert found == (inside[::-1] if reverse else inside)
+
+    def test_events_of_another_type_are_a_place_to_go_on_from(self, store: Store) -> None:
+        events = [Key(Table.EVENTS, PK, f"0000000001000#{type_}#1") for type_ in "ABC"]
+        store.commit([Put(event, {"type": event.sk[14]}) for event in events])
+
+        def found(type_: str, after: Key, *, reverse: bool) -> int:
+            return len(store.events_by_type(type_, since=0, until=2_000, limit=9, after=after, reverse=reverse))
+
+        assert [found(type_, events[1], reverse=False) for type_ in "ABC"] == [0, 0, 1]
+        assert [found(type_, events[1], reverse=True) for type_ in "ABC"] == [1, 0, 0]
+        late = Key(Table.EVENTS, PK, "0000000005000#A#1")
+        assert found("A", late, reverse=True) == 1, "a place behind the span leaves the span as it is"
+        assert found("A", late, reverse=False) == 0
+
     def test_deleted_events_are_not_found_by_type(self, store: Store) -> None:
         event = Key(Table.EVENTS, PK, "0000000001000#A#x")
         store.commit([Put(event, {"type": "A"})])

@@ -134,8 +134,10 @@ class CountingStore:
     def pipelines(self) -> list[str]:
         return self._store.pipelines()
 
-    def events_by_type(self, type_: str, *, since: int, until: int, limit: int) -> list[Record]:
-        return self._store.events_by_type(type_, since=since, until=until, limit=limit)
+    def events_by_type(
+        self, type_: str, *, since: int, until: int, limit: int, after: Key | None = None, reverse: bool = False
+    ) -> list[Record]:
+        return self._store.events_by_type(type_, since=since, until=until, limit=limit, after=after, reverse=reverse)
 
 
 def counting(world: World) -> tuple[Control, CountingStore]:

@@ -1,10 +1,11 @@
 """SqliteStore: the conformance suite on disk and in memory, and what is SQLite's own: `apply` and `sweep`."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import msgspec
 import pytest
@@ -170,3 +171,28 @@ def test_the_store_says_so_when_it_is_closed_or_read_only(tmp_path: Path, clock:
         assert SqliteStore(reader, clock).get(control("a")) == {"n": 1}
         with pytest.raises(StoreError, match="reading only"):
             SqliteStore(reader, clock).commit([Update(control("a"))])
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("after", [None, Key(Table.EVENTS, "p", "0000000001000#A#1")])
+def test_a_page_of_a_type_seeks_to_its_own_first_row(
+    database: Database, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, after: Key | None, reverse: bool
+) -> None:
+    plans = _plans(database, monkeypatch)
+    store = SqliteStore(database, clock)
+    store.events_by_type("A", since=0, until=5_000, limit=10, after=after, reverse=reverse)
+    assert len(plans) == 1
+    assert plans[0].startswith("SEARCH events USING INDEX events_by_type (type=? AND ")
+
+
+def _plans(database: Database, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """How SQLite goes about each statement that is read from now on."""
+    found: list[str] = []
+    read = database.read
+
+    def explained(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        found.extend(row[3] for row in read(f"EXPLAIN QUERY PLAN {sql}", params))
+        return read(sql, params)
+
+    monkeypatch.setattr(database, "read", explained)
+    return found

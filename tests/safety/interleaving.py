@@ -59,9 +59,11 @@ class InterleavingStore:
         """As the inner store."""
         return self._store.pipelines()
 
-    def events_by_type(self, type_: str, *, since: int, until: int, limit: int) -> list[Record]:
+    def events_by_type(
+        self, type_: str, *, since: int, until: int, limit: int, after: Key | None = None, reverse: bool = False
+    ) -> list[Record]:
         """As the inner store."""
-        return self._store.events_by_type(type_, since=since, until=until, limit=limit)
+        return self._store.events_by_type(type_, since=since, until=until, limit=limit, after=after, reverse=reverse)
 
 
 def interrupted(control: Control, other: Callable[[], object], when: Callable[[Sequence[Write]], bool]) -> Control:

@@ -199,29 +199,41 @@ class DynamoStore:
         """The ids of all pipelines that have a CONFIG item, sorted. May lag behind a foreign write of a CONFIG."""
         return [record.key.sk[len(PIPELINE) :] for record in self.query(Table.CONTROL, REGISTRY, PIPELINE)]
 
-    def events_by_type(self, type_: str, *, since: int, until: int, limit: int) -> list[Record]:
+    def events_by_type(
+        self, type_: str, *, since: int, until: int, limit: int, after: Key | None = None, reverse: bool = False
+    ) -> list[Record]:
         """Events of a type with since <= tsMillis < until, oldest first. The index may lag by a second or so."""
+        first, end = f"{max(since, 0):016d}", f"{max(until, 0):016d}"
+        behind = _index_sk(after) if after is not None else None
+        if behind is not None and reverse:
+            end = min(end, behind)
+        elif behind is not None:
+            first = max(first, behind)
+        if limit <= 0 or first > end:
+            return []
         found: list[tuple[str, Record]] = []
         for shard in range(INDEX_PARTITIONS):
             arguments = {
                 "IndexName": INDEX,
-                "KeyConditionExpression": "#pk = :pk AND #sk BETWEEN :since AND :until",
+                "KeyConditionExpression": "#pk = :pk AND #sk BETWEEN :first AND :end",
                 "ExpressionAttributeNames": {"#pk": INDEX_PK, "#sk": INDEX_SK},
                 "ExpressionAttributeValues": {
                     ":pk": {"S": _index_pk(type_, shard)},
-                    ":since": {"S": f"{max(since, 0):016d}"},
-                    ":until": {"S": f"{max(until, 0):016d}"},
+                    ":first": {"S": first},
+                    ":end": {"S": end},
                 },
+                "ScanIndexForward": not reverse,
             }
             count = 0
-            for raw in self._pages(Table.EVENTS, arguments, None, limit) if limit > 0 else ():
-                item = self._live(raw)
-                if item is not None:
-                    found.append((raw[INDEX_SK]["S"], Record(Key(Table.EVENTS, raw[PK]["S"], raw[SK]["S"]), item)))
+            for raw in self._pages(Table.EVENTS, arguments, None, limit):
+                item, place = self._live(raw), raw[INDEX_SK]["S"]
+                if item is not None and place != behind:
+                    found.append((place, Record(Key(Table.EVENTS, raw[PK]["S"], raw[SK]["S"]), item)))
                     count += 1
                 if count == limit:
                     break
-        return [record for _, record in sorted(found, key=lambda pair: pair[0].encode())[: max(limit, 0)]]
+        found.sort(key=lambda pair: pair[0].encode(), reverse=reverse)
+        return [record for _, record in found[:limit]]
 
     def _live(self, raw: Attributes | None) -> Item | None:
         if not raw or _expired(raw, self._seconds()):
@@ -374,12 +386,18 @@ def _full(key: Key, item: Mapping[str, Any]) -> Attributes:
     """An item with its key and, for an event, its place in the index."""
     full = {**_key(key), **attributes.encode_item(item)}
     type_ = item.get("type")
-    millis, _, rest = key.sk.partition("#")
-    if key.table is Table.EVENTS and isinstance(type_, str) and millis.isdigit():
+    place = _index_sk(key) if key.table is Table.EVENTS else None
+    if place is not None and isinstance(type_, str):
         shard = sum(key.sk.encode()) % INDEX_PARTITIONS
         full[INDEX_PK] = {"S": _index_pk(type_, shard)}
-        full[INDEX_SK] = {"S": f"{int(millis):016d}#{rest}#{key.pk}"}
+        full[INDEX_SK] = {"S": place}
     return full
+
+
+def _index_sk(key: Key) -> str | None:
+    """An event's place in the index; None where its sort key does not begin with a time."""
+    millis, _, rest = key.sk.partition("#")
+    return f"{int(millis):016d}#{rest}#{key.pk}" if millis.isdigit() else None
 
 
 def _index_pk(type_: str, shard: int) -> str:

@@ -1,11 +1,14 @@
 """Events for readers: pages of one pipeline or of all, by type and time, either way round.
 
 The store keeps events by pipeline and by (type, time). A page over all pipelines is therefore merged from one short
-read per type. Events of one millisecond lie in the order of their types; readers get them in the order they happened.
+read per type, and costs the same wherever it begins. Events of one millisecond lie in the order of their types; readers
+get them in the order they happened.
 """
 
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -14,19 +17,18 @@ from msgspec.structs import replace
 from interlock.control import records
 from interlock.model import keys
 from interlock.model.errors import InvalidValueError
-from interlock.model.events import EVENT_TTL_DAYS, Event, EventType, Severity
+from interlock.model.events import Event, EventType, Severity
 from interlock.model.keys import Table
 from interlock.model.run import Run
 from interlock.model.times import epoch_millis
-from interlock.ports.store import Record, Store
+from interlock.ports.store import Key, Record, Store
 
 _SCAN: Final = 500
 _MOST_OF_A_RUN: Final = 20_000
 _MOST_LOOKED_AT: Final = 10_000
 _AFTERWARDS: Final = timedelta(days=7)
 _BEFORE: Final = timedelta(days=2)
-# The first look back for the newest events of all pipelines, in milliseconds; each further one is four times as long.
-_WINDOW: Final = 60_000
+_FIRST_OF_TYPE: Final = 20
 _MARGIN: Final = timedelta(minutes=5)
 _EARLIEST: Final = 0
 _FAR: Final = 10**13 - 1
@@ -120,7 +122,7 @@ def page(store: Store, wanted: Wanted, now: datetime, *, cursor: str | None = No
 def _rows(store: Store, wanted: Wanted, begin: "_Place | None", limit: int) -> list[Record]:
     if wanted.pipeline is not None:
         return _of_pipeline(store, wanted.pipeline, wanted, begin, limit)
-    return _newest(store, wanted, begin, limit) if wanted.newest_first else _oldest(store, wanted, begin, limit)
+    return _of_all(store, wanted, begin, limit)
 
 
 def _sieved(store: Store, wanted: Wanted, begin: "_Place | None", limit: int) -> EventPage:
@@ -243,53 +245,21 @@ def _of_pipeline(store: Store, pipeline: str, wanted: Wanted, begin: _Place | No
     return found[:limit]
 
 
-def _oldest(store: Store, wanted: Wanted, begin: _Place | None, limit: int) -> list[Record]:
+def _of_all(store: Store, wanted: Wanted, begin: _Place | None, limit: int) -> list[Record]:
+    types = wanted.types or tuple(EventType)
+    streams = [_of_type(store, type_, wanted, begin, limit if len(types) == 1 else _FIRST_OF_TYPE) for type_ in types]
+    return list(islice(heapq.merge(*streams, key=_place_of, reverse=wanted.newest_first), limit))
+
+
+def _of_type(store: Store, type_: EventType, wanted: Wanted, begin: _Place | None, size: int) -> Iterator[Record]:
+    """The events of a type behind a place, read as they are asked for. Most types have few, so it begins with few."""
     since, until = _bounds(wanted)
-    if begin is not None:
-        since = max(since, begin.millis)
-    found: list[Record] = []
-    for type_ in wanted.types or tuple(EventType):
-        found += _of_type(store, type_, since, until, begin, limit)
-    return sorted(found, key=_place_of)[:limit]
-
-
-def _of_type(store: Store, type_: EventType, since: int, until: int, begin: _Place | None, limit: int) -> list[Record]:
-    """The first events of a type behind a place. Those of the place's own millisecond are read again and dropped."""
-    wanted = limit
+    after = None if begin is None else Key(Table.EVENTS, begin.pk, begin.sk)
     while True:
-        rows = store.events_by_type(type_, since=since, until=until, limit=wanted)
-        behind = [row for row in rows if begin is None or _place_of(row) > begin]
-        if len(behind) >= limit or len(rows) < wanted:
-            return behind[:limit]
-        wanted *= 2
-
-
-def _newest(store: Store, wanted: Wanted, begin: _Place | None, limit: int) -> list[Record]:
-    """The store reads a type forwards only: look at windows of time, from the end, each longer than the last."""
-    since, until = _bounds(wanted)
-    if begin is not None:
-        until = min(until, begin.millis + 1)
-    # Nothing older is kept.
-    since = max(since, until - (EVENT_TTL_DAYS + 1) * 86_400_000)
-    found: list[Record] = []
-    width = _WINDOW
-    while len(found) < limit and until > since:
-        start = max(since, until - width)
-        rows = _window(store, wanted, start, until)
-        found += [row for row in rows if begin is None or _place_of(row) < begin]
-        until, width = start, width * 4
-    return sorted(found, key=_place_of, reverse=True)[:limit]
-
-
-def _window(store: Store, wanted: Wanted, since: int, until: int) -> list[Record]:
-    found: list[Record] = []
-    for type_ in wanted.types or tuple(EventType):
-        start, begin = since, None
-        while True:
-            rows = _of_type(store, type_, start, until, begin, _SCAN)
-            found += rows
-            if len(rows) < _SCAN:
-                break
-            begin = _place_of(rows[-1])
-            start = begin.millis
-    return found
+        rows = store.events_by_type(
+            type_, since=since, until=until, limit=size, after=after, reverse=wanted.newest_first
+        )
+        yield from rows
+        if len(rows) < size:
+            return
+        after, size = rows[-1].key, min(size * 4, _SCAN)

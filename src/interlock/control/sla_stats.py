@@ -15,7 +15,7 @@ from interlock.control import lane_rows
 from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.times import epoch_millis, parse_instant
-from interlock.ports.store import Record, Store
+from interlock.ports.store import Key, Record, Store
 
 _TYPES: Final = (EventType.SLA_MET, EventType.SLA_RECOVERED, EventType.SLA_BREACH, EventType.RELATIVE_SLA_BREACH)
 _BREACHES: Final = frozenset({EventType.SLA_BREACH, EventType.RELATIVE_SLA_BREACH})
@@ -118,21 +118,17 @@ def collect(store: Store, now: datetime, *, weeks: int) -> SlaOverview:
 
 def _events(store: Store, since: datetime, until: datetime) -> Iterator[Record]:
     left = _MOST
-    end = epoch_millis(until) + 60_000
+    begin, end = epoch_millis(since), epoch_millis(until) + 60_000
     for type_ in _TYPES:
-        begin = epoch_millis(since)
+        after: Key | None = None
         while left > 0:
-            found = store.events_by_type(type_, since=begin, until=end, limit=min(_PAGE, left))
+            wanted = min(_PAGE, left)
+            found = store.events_by_type(type_, since=begin, until=end, limit=wanted, after=after)
             yield from found
             left -= len(found)
-            if len(found) < _PAGE:
+            if len(found) < wanted:
                 break
-            # Those of the last millisecond come again: an outcome that is counted twice is the same outcome.
-            begin = max(_millis(found[-1]), begin + 1)
-
-
-def _millis(record: Record) -> int:
-    return int(record.key.sk.partition("#")[0])
+            after = found[-1].key
 
 
 def _count(outcomes: dict[_RunId, _Outcome], record: Record, first: datetime) -> None:

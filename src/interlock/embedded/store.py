@@ -47,10 +47,15 @@ _COLUMNS: Final = dict.fromkeys(Table, _ITEM_COLUMNS) | {Table.EVENTS: (*_ITEM_C
 _CHANGE_COLUMNS: Final = ("tbl", "pk", "sk", "at", "item")
 _DELETE: Final = {table: f"DELETE FROM {table} WHERE pk = ? AND sk = ?" for table in Table}
 _CONFIGS: Final = f"SELECT pk FROM control WHERE sk = '{CONFIG}' AND pk >= ? AND pk < ? AND {_LIVE} ORDER BY pk"
-_BY_TYPE: Final = (
-    "SELECT pk, sk, item FROM events WHERE at IS NOT NULL AND type = ? AND at >= ? AND at < ?"
-    f" AND {_LIVE} ORDER BY at, sk, pk LIMIT ?"
-)
+_OF_TYPE: Final = "SELECT pk, sk, item FROM events WHERE at IS NOT NULL AND type = ?"
+# By whether it goes backwards, and whether it goes on behind an event. One bound on each side: see `query`.
+_BY_TYPE: Final = {
+    (False, False): f"{_OF_TYPE} AND at >= ? AND at < ? AND {_LIVE} ORDER BY at, sk, pk LIMIT ?",
+    (False, True): f"{_OF_TYPE} AND (at, sk, pk) > (?, ?, ?) AND at < ? AND {_LIVE} ORDER BY at, sk, pk LIMIT ?",
+    (True, False): f"{_OF_TYPE} AND at >= ? AND at < ? AND {_LIVE} ORDER BY at DESC, sk DESC, pk DESC LIMIT ?",
+    (True, True): f"{_OF_TYPE} AND at >= ? AND (at, sk, pk) < (?, ?, ?) AND {_LIVE}"
+    " ORDER BY at DESC, sk DESC, pk DESC LIMIT ?",
+}
 _SPAN: Final = {
     table: f"SELECT sk, item FROM {table} WHERE pk = ? AND sk >= ? AND sk < ? AND {_LIVE} ORDER BY sk"
     for table in Table
@@ -103,13 +108,16 @@ class SqliteStore:
         reverse: bool = False,
     ) -> list[Record]:
         """The items of a partition whose sort key starts with `prefix`, byte-wise in order, `after` exclusive."""
-        where, values = ["pk = ?", "sk >= ?", _LIVE], [pk, prefix, self._seconds()]
-        if (end := _behind(prefix)) is not None:
+        # The tighter of two bounds only: given both, SQLite may seek to the weaker and read all that lies between.
+        first, end = ("sk >= ?", prefix), _behind(prefix)
+        if after is not None and reverse:
+            end = after if end is None else min(end, after)
+        elif after is not None and after >= prefix:
+            first = ("sk > ?", after)
+        where, values = ["pk = ?", first[0], _LIVE], [pk, first[1], self._seconds()]
+        if end is not None:
             where.append("sk < ?")
             values.append(end)
-        if after is not None:
-            where.append("sk < ?" if reverse else "sk > ?")
-            values.append(after)
         values.append(-1 if limit is None else max(limit, 0))
         order = "DESC" if reverse else "ASC"
         sql = f"SELECT sk, item FROM {table} WHERE {' AND '.join(where)} ORDER BY sk {order} LIMIT ?"
@@ -127,9 +135,22 @@ class SqliteStore:
         rows = self._database.read(_CONFIGS, (PIPELINE, end, self._seconds()))
         return [pk[len(PIPELINE) :] for (pk,) in rows]
 
-    def events_by_type(self, type_: str, *, since: int, until: int, limit: int) -> list[Record]:
-        """Events of a type with since <= tsMillis < until, oldest first."""
-        rows = self._database.read(_BY_TYPE, (type_, since, until, self._seconds(), max(limit, 0)))
+    def events_by_type(
+        self, type_: str, *, since: int, until: int, limit: int, after: Key | None = None, reverse: bool = False
+    ) -> list[Record]:
+        """Events of a type with since <= tsMillis < until, oldest first, `after` exclusive."""
+        first: Row = (since,)
+        end: Row = (until,)
+        begins_behind = False
+        if after is not None:
+            place = (_millis_of(after.sk) or 0, after.sk, after.pk)
+            begins_behind = place[0] < until if reverse else place[0] >= since
+            if begins_behind and reverse:
+                end = place
+            elif begins_behind:
+                first = place
+        sql = _BY_TYPE[reverse, begins_behind]
+        rows = self._database.read(sql, (type_, *first, *end, self._seconds(), max(limit, 0)))
         return [Record(Key(Table.EVENTS, pk, sk), _decode(item)) for pk, sk, item in rows]
 
     def _is_live(self, ttl: int | None) -> bool:

@@ -178,6 +178,11 @@ class Store(Protocol):
         """The ids of all pipelines that have a CONFIG item, sorted."""
         ...
 
-    def events_by_type(self, type_: str, *, since: int, until: int, limit: int) -> list[Record]:
-        """Events of a type with since <= tsMillis < until, oldest first."""
+    def events_by_type(
+        self, type_: str, *, since: int, until: int, limit: int, after: Key | None = None, reverse: bool = False
+    ) -> list[Record]:
+        """Events of a type with since <= tsMillis < until, in the order of (tsMillis, sort key, partition).
+
+        `after`, the key of an event, pages on (exclusive); with `reverse` the order is turned round.
+        """
         ...
