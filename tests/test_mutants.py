@@ -5,6 +5,7 @@ from typing import Final
 
 import pytest
 
+from tools.covering import Covering, measured, named_by, remembered_lines, statement_lines
 from tools.mutants import ALSO, ROOT, TESTS, Mutant, Workshop, also_for, drawn, mutants_of_folder, mutants_of_source
 
 SOURCE: Final = '''"""A docstring."""
@@ -84,15 +85,71 @@ def test_the_tests_that_are_named_exist() -> None:
     named = [test for tests in (*TESTS.values(), *ALSO.values()) for test in tests]
     assert [test for test in named if not (ROOT / test.split("::")[0]).exists()] == []
     assert [start for start in ALSO if not list((ROOT / start).parent.glob(f"{Path(start).name}*.py"))] == []
-    assert also_for("src/interlock/control/alert_channels.py") == ALSO["src/interlock/control/alert_"]
-    assert also_for("src/interlock/control/router.py") == ()
+    assert set(ALSO["src/interlock/control/alert_"]) < set(also_for("src/interlock/control"))
+    assert also_for("src/interlock/decide") == ()
+
+
+FILE: Final = "src/interlock/decide/masking.py"
 
 
 def test_a_mutant_is_killed_by_a_test_that_notices_and_survives_another(tmp_path: Path) -> None:
-    file = "src/interlock/decide/masking.py"
-    source = (ROOT / file).read_text(encoding="utf-8")
-    broken = Mutant(file, 1, "dropped everything", 0, len(source), "")
-    before = (tmp_path / "a", tmp_path / "b")
-    assert Workshop(before[0], ["tests/decide/test_masking.py"]).judge(broken, 60).verdict == "killed"
-    assert Workshop(before[1], ["tests/decide/test_cron.py"]).judge(broken, 60).verdict == "survived"
-    assert (before[0] / file).read_text(encoding="utf-8") == source
+    source = (ROOT / FILE).read_text(encoding="utf-8")
+    broken = Mutant(FILE, 1, "dropped everything", 0, len(source), "")
+    workshop = Workshop(tmp_path / "a")
+
+    def verdict(test: str) -> tuple[str, str]:
+        outcome = workshop.judge(broken, Covering((test,), {}, {FILE: frozenset({1})}), 60)
+        return outcome.verdict, outcome.by.split("::")[0]
+
+    assert verdict("tests/decide/test_masking.py") == ("killed", "ERROR tests/decide/test_masking.py")
+    assert verdict("tests/decide/test_cron.py") == ("survived", "")
+    assert (tmp_path / "a" / FILE).read_text(encoding="utf-8") == source
+
+
+def test_a_mutant_that_no_test_runs_survives_at_once_and_a_test_by_a_lost_name_is_not_a_kill(tmp_path: Path) -> None:
+    workshop = Workshop(tmp_path / "a")
+    harmless = Mutant(FILE, 1, "nothing", 0, 0, "")
+    outcome = workshop.judge(harmless, Covering(("tests/decide",), {}, {}), 60)
+    assert (outcome.verdict, outcome.by) == ("survived", "no test runs this line")
+    renamed = Covering((), {FILE: {1: frozenset({"tests/decide/test_masking.py::test_of_old"})}}, {})
+    assert workshop.judge(harmless, renamed, 60).verdict == "survived"
+
+
+def test_the_tests_of_a_line_are_those_that_run_it(tmp_path: Path) -> None:
+    tests = ("tests/decide/test_cron.py", "tests/decide/test_masking.py")
+    covering = measured(tests, "src/interlock/decide", tmp_path, ROOT, ROOT / "src")
+    assert isinstance(covering, Covering), covering
+    source = (ROOT / FILE).read_text(encoding="utf-8")
+    lines = source.splitlines()
+    inside = next(line for line, text in enumerate(lines, start=1) if "self._" in text)
+    found = covering.of(FILE, [inside])
+    assert found
+    assert {test.split("::")[0] for test in found} == {"tests/decide/test_masking.py"}
+    imports = next(line for line, text in enumerate(lines, start=1) if text.startswith("import "))
+    assert covering.of(FILE, [imports]) == tests, "an import is everybody's"
+
+
+def test_the_tests_named_after_the_module_come_first_and_a_fixture_means_its_whole_file() -> None:
+    run_by = ["tests/control/test_a.py::test_x[1]|run", "tests/control/test_b.py::test_y|setup"]
+    run_by += ["tests/control/test_b.py::test_z|run", "tests/journeys/test_journeys.py::test_j|run", ""]
+    named = frozenset(named_by(run_by))
+    assert named == {
+        "tests/control/test_a.py::test_x[1]", "tests/control/test_b.py", "tests/journeys/test_journeys.py::test_j",
+    }  # fmt: skip
+    covering = Covering(("tests/journeys", "tests/control"), {"src/b.py": {3: named}}, {})
+    order = [test.split("::")[0].rpartition("/")[2] for test in covering.of("src/b.py", [3])]
+    assert order == ["test_b.py", "test_journeys.py", "test_a.py"]
+
+
+def test_a_function_that_remembers_its_results_is_everybodys() -> None:
+    source = (
+        "import functools\n\n\n@functools.lru_cache(maxsize=1)\ndef f(a):\n    return a\n\n\ndef g():\n    return 1\n"
+    )
+    assert remembered_lines(source) == {5, 6}
+
+
+def test_the_lines_of_a_change_are_those_of_its_statement_but_not_of_the_block_below() -> None:
+    source = "if (\n    a\n    and b\n):\n    c = [\n        1,\n    ]\nd = 2\n"
+    assert list(statement_lines(source, 3)) == [1, 2, 3, 4]
+    assert list(statement_lines(source, 6)) == [5, 6, 7]
+    assert list(statement_lines(source, 8)) == [8]

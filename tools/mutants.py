@@ -3,8 +3,9 @@
     python -m tools.mutants src/interlock/control --sample 40 --seed 1 --json mutants.json
 
 All mutants of a folder are listed (comparisons, boolean operators, conditions, constants, arithmetic, returned values,
-dropped statements), a sample is drawn by the seed, and the tests named in `TESTS` are run against each. A mutant is
-killed when a test fails, or when the tests do not end in time; it survives when all of them pass.
+dropped statements), and a sample is drawn by the seed. Of the tests named in `TESTS` and `ALSO`, those that run the
+changed lines (`tools/covering.py`) are run against each, until the first that fails. A mutant is killed when a test
+fails, or when the tests do not end in time; it survives when all of them pass, or when no test runs its lines.
 
 Why not a library: mutmut mutates everything it is given and offers no sample; a folder of 50 modules takes it a day on
 two cores. cosmic-ray mutates the working tree in place, so that two at a time need two clones, and a sample has to be
@@ -32,6 +33,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final, Literal
 
+from tools.covering import Covering, measured, statement_lines
+
 ROOT: Final = Path(__file__).parent.parent
 PLAIN_JOURNEYS: Final = (
     "tests/journeys/test_journeys.py::test_a_journey_comes_out_as_it_says_and_the_same_when_played_again"
@@ -41,7 +44,7 @@ TESTS: Final[dict[str, tuple[str, ...]]] = {
     "src/interlock/decide": ("tests/decide", "tests/model"),
     "src/interlock/control": (PLAIN_JOURNEYS, "tests/control", "tests/simulation"),
 }
-# Modules whose tests go through more than the package: run before the others when one of these is broken.
+# Modules whose tests go through more than the package.
 ALSO: Final[dict[str, tuple[str, ...]]] = {
     "src/interlock/control/alert_": ("tests/alerts/test_deliveries.py", "tests/alerts/test_routes.py"),
     "src/interlock/control/config_files": ("tests/embedded/test_files.py",),
@@ -51,9 +54,11 @@ ALSO: Final[dict[str, tuple[str, ...]]] = {
     "src/interlock/control/run_views": ("tests/api/test_pipelines.py",),
     "src/interlock/control/views": ("tests/api/test_pipelines.py",),
 }
-# A run of the tests that takes this many times as long as without a mutant does not end.
-PATIENCE: Final = 6
+# A run of the tests that takes this many times as long as all of them without a mutant does not end.
+PATIENCE: Final = 3
 LEAST_PATIENCE: Final = 60.0
+# pytest, when a test that it was given by name is not there.
+NOT_FOUND: Final = 4
 
 Verdict = Literal["killed", "timed out", "survived"]
 
@@ -269,37 +274,40 @@ class Outcome:
     what: str
     verdict: Verdict
     seconds: float
-    killed_by: str
+    by: str
     diff: str
 
 
 class Workshop:
     """A copy of the source, to be broken and mended while the working tree stays as it is."""
 
-    def __init__(self, folder: Path, tests: Sequence[str]) -> None:
-        self._source = folder / "src"
-        self._tests = list(tests)
-        shutil.copytree(ROOT / "src", self._source, ignore=shutil.ignore_patterns("__pycache__", "dist"))
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.source: Final = folder / "src"
+        shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__", "dist"))
 
-    def judge(self, mutant: Mutant, limit: float) -> Outcome:
-        """Run the tests against one mutant."""
-        path = self._source.parent / mutant.file
+    def judge(self, mutant: Mutant, covering: Covering, limit: float) -> Outcome:
+        """Run the tests of a mutant's lines against it."""
+        path = self._folder / mutant.file
         sound = path.read_text(encoding="utf-8")
+        tests = covering.of(mutant.file, statement_lines(sound, mutant.line))
         path.write_text(mutant.apply(sound), encoding="utf-8")
         began = time.monotonic()
         try:
-            verdict, by = self.run_tests(limit, also_for(mutant.file))
+            verdict, by = self.run_tests(tests, limit) if tests else ("survived", "no test runs this line")
         finally:
             path.write_text(sound, encoding="utf-8")
         seconds = round(time.monotonic() - began, 1)
         return Outcome(mutant.file, mutant.line, mutant.what, verdict, seconds, by, mutant.diff(sound))
 
-    def run_tests(self, limit: float, first: Sequence[str] = ()) -> tuple[Verdict, str]:
+    def run_tests(self, tests: Sequence[str], limit: float) -> tuple[Verdict, str]:
         """Run them, for so many seconds at most; also the name of the first test that failed."""
+        named = self._folder / "tests.txt"
+        named.write_text("\n".join(tests), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header"]
-        environment = os.environ | {"PYTHONPATH": str(self._source), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = os.environ | {"PYTHONPATH": str(self.source), "PYTHONDONTWRITEBYTECODE": "1"}
         with subprocess.Popen(
-            [*command, "-o", "timeout=60", *first, *self._tests],
+            [*command, "-o", "timeout=60", f"@{named}"],
             cwd=ROOT,
             env=environment,
             stdout=subprocess.PIPE,
@@ -312,12 +320,15 @@ class Workshop:
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
                 return "timed out", ""
+        if process.returncode == NOT_FOUND and "not found" in output:
+            return self.run_tests(list(dict.fromkeys(test.split("::")[0] for test in tests)), limit)
         return ("killed", _first_failure(output)) if process.returncode else ("survived", "")
 
 
-def also_for(file: str) -> tuple[str, ...]:
-    """The tests that a broken file has to pass besides those of its package."""
-    return next((tests for start, tests in ALSO.items() if file.startswith(start)), ())
+def also_for(folder: str) -> tuple[str, ...]:
+    """The tests that go through modules of a folder, besides those of its package."""
+    named = (test for start, tests in ALSO.items() if start.startswith(f"{folder}/") for test in tests)
+    return tuple(dict.fromkeys(named))
 
 
 def _first_failure(output: str) -> str:
@@ -325,33 +336,27 @@ def _first_failure(output: str) -> str:
     return next(named, output.strip().splitlines()[-1] if output.strip() else "").split(" - ")[0]
 
 
-def judged(mutants: Sequence[Mutant], tests: Sequence[str], parallel: int) -> Iterator[Outcome]:
+def judged(mutants: Sequence[Mutant], folder: str, tests: Sequence[str], parallel: int) -> Iterator[Outcome]:
     """The outcomes, as they come in. Demands first that the tests pass when nothing is broken."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as place, ThreadPoolExecutor(parallel) as pool:
+        workshops = [Workshop(Path(place, str(number))) for number in range(parallel)]
         free: SimpleQueue[Workshop] = SimpleQueue()
-        for number in range(parallel):
-            free.put(Workshop(Path(place, str(number)), tests))
-        limit = _limit(free)
+        for workshop in workshops:
+            free.put(workshop)
+        began = time.monotonic()
+        covering = measured(tests, folder, Path(place), ROOT, workshops[0].source)
+        if isinstance(covering, str):
+            sys.exit(f"the tests do not pass as the code stands:\n{covering}")
+        limit = max(LEAST_PATIENCE, PATIENCE * (time.monotonic() - began))
 
         def judge(mutant: Mutant) -> Outcome:
             workshop = free.get()
             try:
-                return workshop.judge(mutant, limit)
+                return workshop.judge(mutant, covering, limit)
             finally:
                 free.put(workshop)
 
         yield from (future.result() for future in as_completed([pool.submit(judge, mutant) for mutant in mutants]))
-
-
-def _limit(free: "SimpleQueue[Workshop]") -> float:
-    """How long the tests may take, by how long they take without a mutant."""
-    workshop = free.get()
-    began = time.monotonic()
-    verdict, by = workshop.run_tests(600)
-    if verdict != "survived":
-        sys.exit(f"the tests do not pass as the code stands ({verdict}): {by}")
-    free.put(workshop)
-    return max(LEAST_PATIENCE, PATIENCE * (time.monotonic() - began))
 
 
 # ---------------------------------------------------------------------------------------------------- the report
@@ -364,8 +369,8 @@ def share_killed(outcomes: Iterable[Outcome]) -> float:
 
 
 def _line(outcome: Outcome) -> str:
-    head = f"{outcome.verdict:9} {outcome.file}:{outcome.line} ({outcome.what}, {outcome.seconds} s)"
-    return head if outcome.verdict != "survived" else f"{head}\n{outcome.diff}"
+    head = f"{outcome.verdict:9} {outcome.file}:{outcome.line} ({outcome.what}, {outcome.seconds} s) {outcome.by}"
+    return head.rstrip() if outcome.verdict != "survived" else f"{head.rstrip()}\n{outcome.diff}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -381,8 +386,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="show the sample, and run nothing")
     options = parser.parse_args(arguments)
     folder = Path(options.folder.rstrip("/"))
-    tests = options.tests or TESTS.get(folder.as_posix())
-    if tests is None:
+    tests = options.tests or (*TESTS.get(folder.as_posix(), ()), *also_for(folder.as_posix()))
+    if not tests:
         parser.error(f"no tests are known for {folder}: give them by --tests")
     everything = mutants_of_folder(ROOT / folder)
     sample = drawn(everything, options.sample, options.seed)
@@ -392,7 +397,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{mutant.file}:{mutant.line} ({mutant.what})\n{mutant.diff((ROOT / mutant.file).read_text())}")
         return 0
     outcomes: list[Outcome] = []
-    for outcome in judged(sample, tests, options.parallel):
+    for outcome in judged(sample, folder.as_posix(), tests, options.parallel):
         outcomes.append(outcome)
         print(_line(outcome), flush=True)
     share = share_killed(outcomes)
