@@ -101,7 +101,7 @@ def test_json(capsys: pytest.CaptureFixture[str], project: Path) -> None:
 def test_a_job_whose_package_is_missing_is_an_error(
     capsys: pytest.CaptureFixture[str], project: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    missing = Registered("interlock.jobs.glue:TARGET", package="no_such_package", extra="aws")
+    missing = Registered("interlock.jobs.aws.glue:TARGET", package="no_such_package", extra="aws")
     monkeypatch.setattr(registry, "BUILT_IN", {**registry.BUILT_IN, "glue": missing})
     job = "{type: glue, config: {jobName: etl}}"
     (project / "pipelines/gold.yaml").write_text(PIPELINE.replace("{type: external}", job))

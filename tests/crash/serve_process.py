@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from interlock.cli.main import main
-from interlock.jobs.command import CommandRunner
-from interlock.jobs.command_folder import RunFolder
+from interlock.jobs.command.folder import RunFolder
+from interlock.jobs.command.target import CommandRunner
 
 
 class Accident(StrEnum):

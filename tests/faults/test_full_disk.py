@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from interlock.embedded.clock import SystemClock
-from interlock.jobs.command import CommandRunner, ExitNotice
+from interlock.jobs.command.target import CommandRunner, ExitNotice
 from interlock.model.keys import RunKey
 from interlock.ports.jobs import JobRequest, JobStarted, JobState
 from tests.api.running import Process, pipeline, serving, until, write_pipeline

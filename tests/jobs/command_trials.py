@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from interlock.jobs.command import ExitNotice
+from interlock.jobs.command.target import ExitNotice
 from interlock.model.keys import RunKey
 from interlock.ports.jobs import JobRequest
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.jobs.command import CommandRunner
+from interlock.jobs.command.target import CommandRunner
 from tests.conformance.manual_clock import ManualClock
 from tests.jobs.command_trials import Notices
 

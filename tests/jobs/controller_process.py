@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from interlock.jobs.command import CommandRunner
-from interlock.jobs.command_folder import RunFolder
+from interlock.jobs.command.folder import RunFolder
+from interlock.jobs.command.target import CommandRunner
 from tests.conformance.manual_clock import ManualClock
 from tests.jobs.command_trials import request
 

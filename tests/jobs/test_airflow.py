@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from interlock.jobs.airflow import STATES, AirflowRunner, logical_dates
+from interlock.jobs.airflow.target import STATES, AirflowRunner, logical_dates
 from interlock.jobs.rest import RestClient
 from interlock.model.errors import InvalidValueError, JobStartError, JobStopError, UnavailableError
 from interlock.model.keys import RunKey

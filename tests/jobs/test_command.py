@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.jobs.command import CommandRunner, ExitNotice
-from interlock.jobs.command_folder import RunFolder
-from interlock.jobs.command_wrapper import OUTPUT
+from interlock.jobs.command.folder import RunFolder
+from interlock.jobs.command.target import CommandRunner, ExitNotice
+from interlock.jobs.command.wrapper import OUTPUT
 from interlock.model.errors import JobStartError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRunner, JobStarted, JobState, JobStatus, Recovery

@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from interlock.embedded.clock import SystemClock, pause
-from interlock.jobs import command_folder, command_prune, command_wrapper
-from interlock.jobs.command import CommandRunner
-from interlock.jobs.command_folder import RunFolder
-from interlock.jobs.command_output import OutputKept
-from interlock.jobs.command_prune import prune
-from interlock.jobs.command_wrapper import OUTPUT
+from interlock.jobs.command import folder as command_folder
+from interlock.jobs.command import prune as command_prune
+from interlock.jobs.command import wrapper as command_wrapper
+from interlock.jobs.command.folder import RunFolder
+from interlock.jobs.command.output import OutputKept
+from interlock.jobs.command.prune import prune
+from interlock.jobs.command.target import CommandRunner
+from interlock.jobs.command.wrapper import OUTPUT
 from interlock.ports.jobs import JobState
 from tests.conformance.manual_clock import ManualClock
 from tests.jobs.command_trials import Gate, Notices, request, wait_for_wrapper

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.jobs import command_folder
-from interlock.jobs.command import CommandRunner, ExitNotice
-from interlock.jobs.command_folder import Claim, Phase, RunFolder
-from interlock.jobs.command_output import OutputKept
-from interlock.jobs.command_wrapper import identity
+from interlock.jobs.command import folder as command_folder
+from interlock.jobs.command.folder import Claim, Phase, RunFolder
+from interlock.jobs.command.output import OutputKept
+from interlock.jobs.command.target import CommandRunner, ExitNotice
+from interlock.jobs.command.wrapper import identity
 from interlock.model.errors import InterlockError, JobStartError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobStarted, JobState, JobStatus, Recovery
@@ -300,7 +300,7 @@ def test_an_end_that_could_not_be_told_is_told_by_the_next_controller(root: Path
 def test_an_end_that_could_not_be_told_is_told_again_by_itself(
     root: Path, notices: Notices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.jobs.command._REPORT_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("interlock.jobs.command.target._REPORT_AGAIN_SECONDS", 0.0)
     refusals = iter([True, True])
 
     def hard_of_hearing(notice: ExitNotice) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.jobs import command_wrapper
-from interlock.jobs.command import CommandRunner
-from interlock.jobs.command_folder import Claim, RunFolder
-from interlock.jobs.command_stop import stop_command
-from interlock.jobs.command_wrapper import OUTPUT
+from interlock.jobs.command import wrapper as command_wrapper
+from interlock.jobs.command.folder import Claim, RunFolder
+from interlock.jobs.command.stop import stop_command
+from interlock.jobs.command.target import CommandRunner
+from interlock.jobs.command.wrapper import OUTPUT
 from interlock.model.errors import JobStopError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import OUTPUT_LIMIT, JobOutput, JobRunner, JobState, JobStop

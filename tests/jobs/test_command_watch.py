@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from interlock.jobs.command_watch import ExitWatch
+from interlock.jobs.command.watch import ExitWatch
 from tests.jobs.command_trials import LONG
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from interlock.jobs.databricks import CODES, LIFE_CYCLE, RESULTS, TYPES, DatabricksRunner, idempotency_token
+from interlock.jobs.databricks.target import CODES, LIFE_CYCLE, RESULTS, TYPES, DatabricksRunner, idempotency_token
 from interlock.jobs.rest import RestClient
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.keys import RunKey

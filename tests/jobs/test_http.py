@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from interlock.jobs.addresses import AddressRefusedError
-from interlock.jobs.http import HttpRunner
+from interlock.jobs.http.target import HttpRunner
 from interlock.model.errors import InterlockError, JobStartError, UnavailableError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRunner, JobStarted, JobState, JobStatus, Recovery

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from interlock.jobs.addresses import AddressRefusedError
-from interlock.jobs.http import HttpRunner
+from interlock.jobs.http.target import HttpRunner
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobOutput, JobRequest, JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery

@@ -10,7 +10,7 @@ from moto import mock_aws
 
 from interlock.decide.templates import fill
 from interlock.jobs import secrets
-from interlock.jobs.command import CommandRunner
+from interlock.jobs.command.target import CommandRunner
 from interlock.jobs.secrets import SecretRunner, SecretStore, missing_secrets
 from interlock.model.errors import InterlockError, JobStartError, JobStopError, SecretError
 from interlock.model.keys import RunKey

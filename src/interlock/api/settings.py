@@ -34,7 +34,7 @@ import msgspec
 from interlock.config.alert_routes import AlertRoute, parse_alert_routes
 from interlock.config.problems import Finding, format_path
 from interlock.config.suggestions import did_you_mean
-from interlock.jobs.command_output import OutputKept
+from interlock.jobs.command.output import OutputKept
 from interlock.model.durations import parse_duration
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.sizes import parse_size

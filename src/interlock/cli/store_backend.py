@@ -193,7 +193,7 @@ class StoreBackend:
     @cached_property
     def _reading(self) -> Control:
         """A control whose only target is this machine's commands, to read what they wrote."""
-        from interlock.jobs.command import make_command_runner
+        from interlock.jobs.command.target import make_command_runner
         from interlock.ports.job_targets import TargetSettings
 
         path = self.database.path

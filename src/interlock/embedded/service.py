@@ -40,7 +40,7 @@ from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.targets import make_targets
 from interlock.embedded.tokens import Tokens
 from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
-from interlock.jobs.command_output import OutputKept
+from interlock.jobs.command.output import OutputKept
 from interlock.jobs.secrets import SecretStore
 from interlock.model.errors import InterlockError, StoreError
 from interlock.model.keys import RunKey

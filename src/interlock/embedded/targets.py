@@ -19,7 +19,7 @@ from interlock.ports.secrets import Secrets
 from interlock.probes.registry import missing_probes
 
 if TYPE_CHECKING:
-    from interlock.jobs.command import CommandRunner
+    from interlock.jobs.command.target import CommandRunner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class Targets:
 
 def make_targets(settings: TargetSettings, secrets: Secrets) -> Targets:
     """A runner for every type of job that there is a target for; each is given its secrets call by call."""
-    from interlock.jobs.command import make_command_runner
+    from interlock.jobs.command.target import make_command_runner
 
     commands = make_command_runner(settings) if settings.folder is not None else None
     runners: dict[str, JobRunner] = {} if commands is None else {JobType.COMMAND: commands}

@@ -1,4 +1,4 @@
-"""The types of jobs there are, and where their targets are found: a target of ours is one file and one line here.
+"""The types of jobs there are, and where their targets are found: a target of ours is one module and one line here.
 
 Nothing is imported before it is needed: checking a config, or running commands, must not load the AWS SDK. What a type
 needs and is not installed is known without importing it, and said when a config is loaded.
@@ -27,16 +27,16 @@ class Registered(msgspec.Struct, frozen=True):
 
 
 BUILT_IN: Final[Mapping[str, Registered]] = {
-    JobType.COMMAND: Registered("interlock.jobs.command:TARGET"),
-    JobType.HTTP: Registered("interlock.jobs.http:TARGET"),
-    JobType.AIRFLOW: Registered("interlock.jobs.airflow:TARGET"),
-    JobType.DATABRICKS: Registered("interlock.jobs.databricks:TARGET"),
+    JobType.COMMAND: Registered("interlock.jobs.command.target:TARGET"),
+    JobType.HTTP: Registered("interlock.jobs.http.target:TARGET"),
+    JobType.AIRFLOW: Registered("interlock.jobs.airflow.target:TARGET"),
+    JobType.DATABRICKS: Registered("interlock.jobs.databricks.target:TARGET"),
     JobType.EXTERNAL: Registered("interlock.jobs.external:TARGET"),
-    JobType.GLUE: Registered("interlock.jobs.glue:TARGET", package="boto3", extra="aws"),
-    JobType.EMR: Registered("interlock.jobs.emr:TARGET", package="boto3", extra="aws"),
-    JobType.EMR_SERVERLESS: Registered("interlock.jobs.emr_serverless:TARGET", package="boto3", extra="aws"),
-    JobType.STEP_FUNCTION: Registered("interlock.jobs.step_function:TARGET", package="boto3", extra="aws"),
-    JobType.LAMBDA: Registered("interlock.jobs.lambda_function:TARGET", package="boto3", extra="aws"),
+    JobType.GLUE: Registered("interlock.jobs.aws.glue:TARGET", package="boto3", extra="aws"),
+    JobType.EMR: Registered("interlock.jobs.aws.emr:TARGET", package="boto3", extra="aws"),
+    JobType.EMR_SERVERLESS: Registered("interlock.jobs.aws.emr_serverless:TARGET", package="boto3", extra="aws"),
+    JobType.STEP_FUNCTION: Registered("interlock.jobs.aws.step_function:TARGET", package="boto3", extra="aws"),
+    JobType.LAMBDA: Registered("interlock.jobs.aws.lambda_function:TARGET", package="boto3", extra="aws"),
 }
 
 

@@ -7,7 +7,7 @@ import httpx
 
 from interlock.decide.masking import Masks
 from interlock.jobs.addresses import AddressPolicy, AddressRefusedError, Resolve, guarded_client, resolve_host
-from interlock.jobs.http_calls import HttpAnswer, Target, secrets_of, send
+from interlock.jobs.http.calls import HttpAnswer, Target, secrets_of, send
 from interlock.model.durations import Duration, format_duration
 from interlock.model.errors import ProbeError
 from interlock.model.job_configs import HTTP_METHODS, BasicAuth

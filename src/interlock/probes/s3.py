@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING, Any
 
-from interlock.jobs.aws_clients import AwsClients
+from interlock.jobs.aws.clients import AwsClients
 from interlock.model.durations import Duration, format_duration
 from interlock.model.errors import JobStartError, ProbeError
 from interlock.model.probe_configs import S3ProbeConfig

@@ -6,7 +6,7 @@ from unittest import mock
 import pytest
 from botocore import loaders
 
-from interlock.jobs.aws_clients import AwsClients
+from interlock.jobs.aws.clients import AwsClients
 from tests.jobs.aws.moto_services import REGION, Aws, moto_aws
 
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from interlock.control import catalog, records, starting
 from interlock.control.context import Control
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.emr import EmrRunner
-from interlock.jobs.emr_serverless import EmrServerlessRunner
-from interlock.jobs.glue import GlueRunner
-from interlock.jobs.lambda_function import LambdaRunner
-from interlock.jobs.step_function import StepFunctionRunner
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.emr import EmrRunner
+from interlock.jobs.aws.emr_serverless import EmrServerlessRunner
+from interlock.jobs.aws.glue import GlueRunner
+from interlock.jobs.aws.lambda_function import LambdaRunner
+from interlock.jobs.aws.step_function import StepFunctionRunner
 from interlock.model.job_configs import AwsConfig
 from interlock.model.keys import RunKey
 from interlock.model.run import JobRecord, Run

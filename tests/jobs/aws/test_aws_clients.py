@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.glue import GlueRunner
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.glue import GlueRunner
 from interlock.model.errors import InterlockError, JobStartError, UnavailableError
 from interlock.model.job_configs import GlueConfig
 from tests.conformance.manual_clock import ManualClock

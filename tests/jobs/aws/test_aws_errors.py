@@ -4,9 +4,9 @@ import pytest
 from botocore import exceptions as boto
 from botocore.parsers import ResponseParserError
 
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.aws_errors import Refusal, asking, category_of, code_of, refusal_of, starting
-from interlock.jobs.glue import GlueRunner
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.errors import Refusal, asking, category_of, code_of, refusal_of, starting
+from interlock.jobs.aws.glue import GlueRunner
 from interlock.model.errors import InterlockError, JobStartError, UnavailableError
 from interlock.model.job_configs import GlueConfig
 from interlock.model.run import FailureCategory

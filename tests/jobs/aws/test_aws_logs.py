@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from interlock.jobs.aws_logs import LINES, Match, Piece, matching_lines, read_packed, read_stream, split_s3
+from interlock.jobs.aws.logs import LINES, Match, Piece, matching_lines, read_packed, read_stream, split_s3
 from interlock.model.errors import UnavailableError
 from interlock.ports.jobs import OUTPUT_LIMIT
 from tests.jobs.aws.moto_services import Aws

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.emr import EmrRunner
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.emr import EmrRunner
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.job_configs import EmrConfig
 from interlock.model.run import FailureCategory
@@ -86,7 +86,7 @@ def test_a_lost_start_is_found_by_its_name(aws: Aws, runner: EmrRunner, cluster:
 def test_a_lost_start_is_not_searched_for_forever(
     runner: EmrRunner, cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.jobs.emr._SEARCHED", 2)
+    monkeypatch.setattr("interlock.jobs.aws.emr._SEARCHED", 2)
     for number in range(4):
         runner.start(request(f"run-{number}", clusterId=cluster, arguments=ARGUMENTS))
     assert runner.recover(request("run-9", clusterId=cluster, arguments=ARGUMENTS)) is Recovery.UNDECIDABLE

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.emr_serverless import EmrServerlessRunner
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.emr_serverless import EmrServerlessRunner
 from interlock.model.errors import JobStartError, UnavailableError
 from interlock.model.job_configs import EmrServerlessConfig
 from interlock.model.run import FailureCategory

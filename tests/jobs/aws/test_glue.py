@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.glue import GRACE, GlueRunner
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.glue import GRACE, GlueRunner
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.job_configs import GlueConfig
 from interlock.model.keys import RunKey
@@ -108,8 +108,8 @@ def test_a_lost_start_is_found_by_its_run_id(aws: Aws, runner: GlueRunner) -> No
 def test_a_lost_start_is_not_searched_for_forever(
     aws: Aws, runner: GlueRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.jobs.glue._SEARCHED", 4)
-    monkeypatch.setattr("interlock.jobs.glue._PAGE", 2)
+    monkeypatch.setattr("interlock.jobs.aws.glue._SEARCHED", 4)
+    monkeypatch.setattr("interlock.jobs.aws.glue._PAGE", 2)
     for number in range(5):
         runner.start(request(f"run-{number}", jobName="etl"))
         if number < 4:

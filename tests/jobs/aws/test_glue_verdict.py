@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.jobs.aws_logs import Match
-from interlock.jobs.glue_verdict import JobLogs, Verdict, analysed_reason, driver_failure, judge_logs
+from interlock.jobs.aws.glue_verdict import JobLogs, Verdict, analysed_reason, driver_failure, judge_logs
+from interlock.jobs.aws.logs import Match
 from tests.jobs.aws.moto_services import Aws, refuse
 
 T0 = 1_772_000_000_000

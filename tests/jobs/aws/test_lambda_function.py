@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.lambda_function import LONGEST, LambdaRunner
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.lambda_function import LONGEST, LambdaRunner
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.job_configs import LambdaConfig
 from interlock.model.run import FailureCategory

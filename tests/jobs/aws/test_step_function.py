@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.step_function import StepFunctionRunner
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.step_function import StepFunctionRunner
 from interlock.model.errors import JobStartError, UnavailableError
 from interlock.model.job_configs import StepFunctionConfig
 from interlock.model.run import FailureCategory

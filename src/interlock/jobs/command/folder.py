@@ -30,8 +30,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from interlock.jobs.command_output import CommandOutput
-from interlock.jobs.command_wrapper import EXIT, STARTED, STOP, WRAPPER, identity
+from interlock.jobs.command.output import CommandOutput
+from interlock.jobs.command.wrapper import EXIT, STARTED, STOP, WRAPPER, identity
 from interlock.model.errors import JobStartError
 from interlock.model.keys import RunKey
 from interlock.ports.jobs import JobRequest

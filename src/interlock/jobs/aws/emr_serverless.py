@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.aws_console import console, part
-from interlock.jobs.aws_errors import asking, category_of, code_of, starting
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.console import console, part
+from interlock.jobs.aws.errors import asking, category_of, code_of, starting
 from interlock.jobs.configs import read_config
 from interlock.jobs.output import piece_of
 from interlock.model.job_configs import EmrServerlessConfig

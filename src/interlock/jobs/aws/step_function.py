@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.aws_console import console
-from interlock.jobs.aws_errors import asking, category_of, code_of, starting
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.console import console
+from interlock.jobs.aws.errors import asking, category_of, code_of, starting
 from interlock.jobs.configs import default_payload, json_text, read_config, refused
 from interlock.jobs.output import piece_of
 from interlock.model.errors import JobStartError

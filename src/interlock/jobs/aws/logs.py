@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.jobs.aws_errors import code_of
+from interlock.jobs.aws.errors import code_of
 from interlock.model.errors import UnavailableError
 from interlock.ports.jobs import OUTPUT_LIMIT
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.jobs.airflow_api import AirflowApi
+from interlock.jobs.airflow.api import AirflowApi
 from interlock.jobs.rest import Answer
 from interlock.model.job_configs import AirflowConfig
 

@@ -1,7 +1,7 @@
 """Commands on the controller's own machine: argv, no shell. They outlive the controller; their end is known at once.
 
-The controller starts a small wrapper (`command_wrapper`), which starts the command and writes its end into the run's
-folder (`command_folder`); one thread sees the wrappers end (`command_watch`). A controller that dies takes nothing with
+The controller starts a small wrapper (`wrapper`), which starts the command and writes its end into the run's
+folder (`folder`); one thread sees the wrappers end (`watch`). A controller that dies takes nothing with
 it: the next one reads the same folders and waits for the same processes.
 """
 
@@ -21,13 +21,13 @@ from typing import Final, assert_never
 import msgspec
 import structlog
 
-from interlock.jobs import command_wrapper
-from interlock.jobs.command_folder import Claim, Exit, Phase, RunFolder, run_folders
-from interlock.jobs.command_output import OutputKept
-from interlock.jobs.command_prune import prune
-from interlock.jobs.command_stop import stop_command
-from interlock.jobs.command_watch import ExitWatch
-from interlock.jobs.command_wrapper import OUTPUT
+from interlock.jobs.command import wrapper as wrapper_program
+from interlock.jobs.command.folder import Claim, Exit, Phase, RunFolder, run_folders
+from interlock.jobs.command.output import OutputKept
+from interlock.jobs.command.prune import prune
+from interlock.jobs.command.stop import stop_command
+from interlock.jobs.command.watch import ExitWatch
+from interlock.jobs.command.wrapper import OUTPUT
 from interlock.jobs.configs import read_config, refused
 from interlock.model.errors import InterlockError, JobStartError
 from interlock.model.job_configs import CommandConfig, Value
@@ -238,7 +238,7 @@ class CommandRunner:
 
     def _spawn(self, folder: RunFolder, plan: _Plan, lock: int) -> int:
         limits = [*(str(length.total_seconds()) for length in (plan.timeout, self._grace)), str(self._output_limit)]
-        wrapper = [sys.executable, "-I", "-S", command_wrapper.__file__]
+        wrapper = [sys.executable, "-I", "-S", wrapper_program.__file__]
         return os.posix_spawn(
             sys.executable,
             [*wrapper, str(folder.path), *limits, str(plan.cwd), plan.executable, *plan.argv],

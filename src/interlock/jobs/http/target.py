@@ -18,10 +18,10 @@ import msgspec
 
 from interlock.decide.templates import CALLBACK_URL
 from interlock.decide.values import equal, lookup
-from interlock.jobs import http_calls
 from interlock.jobs.addresses import AddressPolicy, Resolve, guarded_client, resolve_host
 from interlock.jobs.configs import read_config, refused
-from interlock.jobs.http_calls import HttpAnswer, Target
+from interlock.jobs.http import calls
+from interlock.jobs.http.calls import HttpAnswer, Target
 from interlock.jobs.output import piece_of
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.job_configs import HttpConfig, HttpPoll
@@ -57,10 +57,10 @@ class HttpRunner:
         """Send the request. Without `callback` and `poll` this lasts as long as the job, at most its `timeout`."""
         config = _config(request)
         callback = self._callback(request, config)
-        target = http_calls.target_of(request, config, callback)
-        sent = http_calls.start_request(self._client(), request, config, target, callback)
+        target = calls.target_of(request, config, callback)
+        sent = calls.start_request(self._client(), request, config, target, callback)
         try:
-            answer = http_calls.send(
+            answer = calls.send(
                 self._client(), sent, whole=lambda code: _expected(config, code) and not _deferred(config)
             )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
@@ -121,7 +121,7 @@ class HttpRunner:
         config = _config(request)
         if config.poll is None:
             return ""
-        target = http_calls.poll_target_of(request, config, config.poll.url, job_id)
+        target = calls.poll_target_of(request, config, config.poll.url, job_id)
         return "" if target.masks.found_in(str(target.url)) else str(target.url)
 
     def close(self) -> None:
@@ -164,10 +164,10 @@ class HttpRunner:
         return False
 
     def _poll(self, request: JobRequest, config: HttpConfig, poll: HttpPoll, job_id: str) -> tuple[Target, HttpAnswer]:
-        target = http_calls.poll_target_of(request, config, poll.url, job_id)
-        sent = http_calls.poll_request(self._client(), request, config, target)
+        target = calls.poll_target_of(request, config, poll.url, job_id)
+        sent = calls.poll_request(self._client(), request, config, target)
         try:
-            return target, http_calls.send(self._client(), sent, whole=lambda code: 200 <= code < 300)
+            return target, calls.send(self._client(), sent, whole=lambda code: 200 <= code < 300)
         except httpx.TransportError as error:
             raise UnavailableError(f"{target}: {target.quoted(str(error)) or 'no answer'}") from error
 

@@ -15,10 +15,10 @@ from typing import Any, Final
 import msgspec
 
 from interlock.decide.templates import CALLBACK_URL
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.aws_console import console, part
-from interlock.jobs.aws_errors import asking, category_of, code_of, starting
-from interlock.jobs.aws_logs import NOT_THERE, Match, matching_lines, read_stream
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.console import console, part
+from interlock.jobs.aws.errors import asking, category_of, code_of, starting
+from interlock.jobs.aws.logs import NOT_THERE, Match, matching_lines, read_stream
 from interlock.jobs.configs import default_payload, json_text, read_config, refused, with_callback
 from interlock.model.errors import JobStopError
 from interlock.model.job_configs import LambdaConfig

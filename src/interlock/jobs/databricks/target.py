@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from interlock.jobs.configs import read_config, refused
-from interlock.jobs.databricks_api import DatabricksApi, base, masks_of
+from interlock.jobs.databricks.api import DatabricksApi, base, masks_of
 from interlock.jobs.output import piece_of
 from interlock.jobs.rest import Answer, NotReachedError, RestClient, one_line, refusal, told
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError

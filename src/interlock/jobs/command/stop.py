@@ -11,7 +11,7 @@ import threading
 from datetime import timedelta
 from typing import Final, assert_never
 
-from interlock.jobs.command_folder import Phase, Process, RunFolder
+from interlock.jobs.command.folder import Phase, Process, RunFolder
 from interlock.model.errors import JobStopError
 from interlock.ports.jobs import JobStop
 

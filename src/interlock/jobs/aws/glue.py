@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.jobs.aws_clients import AwsClients
-from interlock.jobs.aws_console import console, part
-from interlock.jobs.aws_errors import asking, category_of, code_of, starting
-from interlock.jobs.aws_logs import read_stream
+from interlock.jobs.aws.clients import AwsClients
+from interlock.jobs.aws.console import console, part
+from interlock.jobs.aws.errors import asking, category_of, code_of, starting
+from interlock.jobs.aws.glue_verdict import JobLogs, judge_logs
+from interlock.jobs.aws.logs import read_stream
 from interlock.jobs.configs import read_config
-from interlock.jobs.glue_verdict import JobLogs, judge_logs
 from interlock.model.errors import JobStopError
 from interlock.model.job_configs import GlueConfig
 from interlock.model.run import FailureCategory

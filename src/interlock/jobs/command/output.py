@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.jobs.command_wrapper import CUT, OUTPUT
+from interlock.jobs.command.wrapper import CUT, OUTPUT
 from interlock.ports.job_targets import DEFAULT_OUTPUT_LIMIT
 
 _MEBIBYTE: Final = 1024 * 1024

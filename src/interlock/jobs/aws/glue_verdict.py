@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.jobs.aws_errors import code_of, describe
-from interlock.jobs.aws_logs import NOT_ALLOWED, NOT_THERE, Match, matching_lines
+from interlock.jobs.aws.errors import code_of, describe
+from interlock.jobs.aws.logs import NOT_ALLOWED, NOT_THERE, Match, matching_lines
 
 _DEFAULT_GROUP: Final = "/aws-glue/jobs"
 _JOB_FAILED: Final = "GlueExceptionAnalysisJobFailed"

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from interlock.jobs.command_folder import Phase, RunFolder, run_folders, stray_folders
-from interlock.jobs.command_output import OutputKept
+from interlock.jobs.command.folder import Phase, RunFolder, run_folders, stray_folders
+from interlock.jobs.command.output import OutputKept
 
 _BLOCK_BYTES: Final = 512
 

@@ -13,8 +13,8 @@ from hashlib import sha256
 from typing import Final
 from urllib.parse import quote
 
-from interlock.jobs.airflow_api import AirflowApi, Version, base, masks_of
-from interlock.jobs.airflow_log import Task, run_log, task_log, tasks_of
+from interlock.jobs.airflow.api import AirflowApi, Version, base, masks_of
+from interlock.jobs.airflow.log import Task, run_log, task_log, tasks_of
 from interlock.jobs.configs import read_config
 from interlock.jobs.output import piece_of
 from interlock.jobs.rest import Answer, NotReachedError, RestClient, refusal, told

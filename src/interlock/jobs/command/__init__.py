@@ -1,0 +1,1 @@
+"""Commands as processes of their own: `target` starts and follows them, the others are parts of it."""

@@ -1,0 +1,1 @@
+"""Runs of Databricks: `target` follows them, `api` speaks with the workspace."""
