@@ -1,0 +1,67 @@
+"""Executions of the lifecycle on Step Functions (Standard).
+
+A start is safe to repeat: Step Functions answers the start of an open execution with the same name and input as if it
+were the first, so STARTED here means "it is open now". A name is used once in 90 days. `is_open` may be seconds old.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from botocore.exceptions import BotoCoreError, ClientError
+
+from interlock.aws.clients import Clients
+from interlock.aws.failures import code_of, translated
+from interlock.ports.executions import StartResult
+
+_SERVICE: Final = "stepfunctions"
+_NOBODY_WAITS: Final = frozenset({"InvalidToken", "TaskDoesNotExist", "TaskTimedOut"})
+
+
+class StepFunctionsExecutions:
+    """`ports.executions.Executions`. `machine` is the ARN of the state machine."""
+
+    def __init__(self, clients: Clients, machine: str) -> None:
+        self._clients = clients
+        self._machine = machine
+
+    def start(self, name: str, input_: Mapping[str, Any]) -> StartResult:
+        """Start an execution of the lifecycle under a name that was never used before."""
+        # Byte for byte the same for the same input: that is what a repeated start is told by.
+        text = msgspec.json.encode(input_, order="sorted").decode()
+        try:
+            self._client.start_execution(stateMachineArn=self._machine, name=name, input=text)
+        except (ClientError, BotoCoreError) as error:
+            if not isinstance(error, ClientError) or code_of(error) != "ExecutionAlreadyExists":
+                raise translated(error, f"starting the execution {name}") from error
+            return StartResult.ALREADY_OPEN if self.is_open(name) else StartResult.ALREADY_CLOSED
+        return StartResult.STARTED
+
+    def is_open(self, name: str) -> bool:
+        """Was it started, and has it not ended, as far as Step Functions has heard by now?"""
+        try:
+            answer = self._client.describe_execution(executionArn=execution_arn(self._machine, name))
+        except (ClientError, BotoCoreError) as error:
+            if isinstance(error, ClientError) and code_of(error) == "ExecutionDoesNotExist":
+                return False
+            raise translated(error, f"looking at the execution {name}") from error
+        return bool(answer["status"] in ("RUNNING", "PENDING_REDRIVE"))
+
+    def answer(self, token: str) -> bool:
+        """Answer a task token: the wait that holds it ends now. False when nobody waits for it (any more)."""
+        try:
+            self._client.send_task_success(taskToken=token, output="{}")
+        except (ClientError, BotoCoreError) as error:
+            if isinstance(error, ClientError) and code_of(error) in _NOBODY_WAITS:
+                return False
+            raise translated(error, "answering a task token") from error
+        return True
+
+    @property
+    def _client(self) -> Any:
+        return self._clients(_SERVICE)
+
+
+def execution_arn(machine: str, name: str) -> str:
+    """The ARN of an execution: `...:stateMachine:M` becomes `...:execution:M:NAME`."""
+    return f"{machine.replace(':stateMachine:', ':execution:', 1)}:{name}"

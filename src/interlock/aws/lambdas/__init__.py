@@ -1,0 +1,1 @@
+"""Entry points of the six functions, thin: what is decided is decided in `control`."""

@@ -1,0 +1,54 @@
+"""Messages of the timer queues: each is received by itself, and those that failed are reported one by one.
+
+A queue brings a failed message again, and after its third receipt puts it whole into its dead-letter queue.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from interlock.aws.controller import Controller
+from interlock.control import after_run, router, sla_monitor
+from interlock.control.context import Control
+from interlock.model.keys import RunKey
+from interlock.ports.timers import Timer, TimerKind
+
+_log = structlog.get_logger(__name__)
+
+
+def source_of(event: Mapping[str, Any]) -> str:
+    """Which service the records of an event come from; "" when it has none."""
+    found = event.get("Records")
+    first = found[0] if isinstance(found, list) and found else None
+    return str(first.get("eventSource", "")) if isinstance(first, Mapping) else ""
+
+
+def is_queue(event: Mapping[str, Any]) -> bool:
+    """Does a queue call?"""
+    return source_of(event) == "aws:sqs"
+
+
+def receive_timers(controller: Controller, event: Mapping[str, Any]) -> dict[str, Any]:
+    """Fire the timers of the messages that still matter; what the queue is to be answered."""
+    failed: list[dict[str, str]] = []
+    for record in event["Records"]:
+        try:
+            controller.timers.receive(str(record["body"]), lambda timer: fire(controller.control, timer))
+        except Exception as error:  # noqa: BLE001 - the queue brings it again, then keeps it as a dead letter
+            _log.error("timer-failed", message=record.get("messageId"), error=f"{type(error).__name__}: {error}")
+            failed.append({"itemIdentifier": str(record.get("messageId", ""))})
+    return {"batchItemFailures": failed}
+
+
+def fire(control: Control, timer: Timer) -> None:
+    """Call whom a timer is for."""
+    payload = timer.payload
+    key = RunKey(payload["pipeline"], payload["schedule"], payload["date"])
+    match timer.kind:
+        case TimerKind.SLA:
+            sla_monitor.handle(control, payload)
+        case TimerKind.RETRY:
+            router.retry_due(control, key, payload["attempt"])
+        case TimerKind.POST_RUN:
+            after_run.recheck(control, key, payload["attempt"])
