@@ -1,0 +1,1 @@
+"""Checks of the Terraform module that need neither AWS nor the provider registry."""
