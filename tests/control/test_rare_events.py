@@ -80,8 +80,10 @@ class Installation:
         return self.engine
 
     def apply(self, **changes: Any) -> None:
-        document = DOCUMENT | changes
-        config = read_stored(document, {})
+        self.apply_document(DOCUMENT | changes)
+
+    def apply_document(self, document: dict[str, Any]) -> None:
+        config = read_stored(document, catalog.calendars(self.engine.store))
         assert isinstance(config, PipelineConfig), config
         catalog.apply_config(self.engine.control, config, document)
         self.settle()
@@ -125,8 +127,8 @@ class Installation:
         told = [records.convert(one.item, Event, one.key) for one in found]
         return [event for event in told if event.type is type_]
 
-    def run(self) -> Run:
-        found = records.get_run(self.engine.store, KEY)
+    def run(self, date: str = KEY.date) -> Run:
+        found = records.get_run(self.engine.store, RunKey("orders", "cron", date))
         assert found is not None
         return found
 

@@ -19,6 +19,8 @@ class Settings:
     execution_timeout: timedelta = timedelta(hours=4)
     stretch_timeout: bool = True
     """Embedded: an execution may take as long as its windows need; on AWS the bound is the same for all."""
+    tick_timers: bool = False
+    """AWS: cron ticks and inclusion dates come as timers. Embedded: a heap in memory brings them (`CalendarClock`)."""
     lease_margin: timedelta = timedelta(minutes=30)
     trigger_max_attempts: int = 3
     missed_grace: timedelta = timedelta(minutes=5)

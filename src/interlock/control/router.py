@@ -25,6 +25,7 @@ from interlock.control import (
     reruns,
     sla_monitor,
     starting,
+    tick_timers,
     upstreams,
     waking,
 )
@@ -47,6 +48,8 @@ def route(control: Control, change: Change) -> None:
     """One change, by what was written."""
     if change.pk == keys.CALENDARS:
         promises.follow_calendar(control, change.sk)
+        if control.settings.tick_timers:
+            tick_timers.follow_calendar(control, change.sk)
         return
     if not change.pk.startswith(keys.PIPELINE):
         return
@@ -141,6 +144,8 @@ def config_changed(control: Control, change: Change) -> None:
     brakes.pull(control, pipeline)
     catalog.config_changed(control, pipeline)
     promises.follow_config(control, pipeline)
+    if control.settings.tick_timers:
+        tick_timers.follow(control, pipeline)
 
 
 def sla_changed(control: Control, change: Change) -> None:

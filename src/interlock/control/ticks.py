@@ -1,10 +1,15 @@
 """What the clock opens: cron ticks and inclusion dates (SPEC 2).
 
+A schedule has a place: the instant up to which its ticks were delivered. Who keeps the places is the runtime's choice:
+the embedded runtime keeps them in memory (`embedded.calendar_clock`), `tick_timers` in the store, with a timer armed
+for what comes next. What follows from a place, and what a config or calendar change does to it, is decided here.
+
 Delivering the same tick again does nothing: the run is there. A tick that was missed while the controller was down is
 delivered late while `now < tick + window`; after that check 2 of the watchdog reports it. The watchdog delivers what is
 overdue before it looks for what is missing, so that it never reports a tick that is about to be delivered.
 """
 
+from collections.abc import Callable
 from datetime import date, datetime, timedelta
 
 import msgspec
@@ -27,6 +32,51 @@ class Due(msgspec.Struct, frozen=True):
     day: date
     why: str
     tick: bool
+
+
+class Place(msgspec.Struct, frozen=True):
+    """How far a schedule is: what was due at or before `done_to` was delivered, or was too late."""
+
+    config: PipelineConfig
+    schedule: Schedule
+    done_to: datetime
+
+
+Kept = Callable[[Schedule], datetime | None]
+"""Up to where a schedule was delivered; None when it is new or changed, so that it begins anew."""
+
+
+def places(control: Control, pipeline: str, kept: Kept) -> list[Place]:
+    """The places of a pipeline's schedules by its config of now; none while it is deleted, invalid or a dry run."""
+    found = catalog.stored(control.store, pipeline)
+    if found is None or found.config is None or found.config.dry_run:
+        return []
+    since = max(catalog.first_started(control), found.first_applied_at or control.now())
+    return [
+        Place(found.config, schedule, kept(schedule) or begin(control, found.config, schedule, since))
+        for schedule in found.config.all_schedules
+    ]
+
+
+def begin(control: Control, config: PipelineConfig, schedule: Schedule, since: datetime) -> datetime:
+    """Just before the first instant that may still be delivered, or now."""
+    late = overdue(control, config, schedule, since)
+    return late[0].at - late[0].at.resolution if late else control.now()
+
+
+def deliver_until(control: Control, place: Place, until: datetime) -> int:
+    """Open what has come since a schedule's place; how many instants it was. Made again after a failure, or by two at
+    once, it does nothing new.
+    """
+    found = due_between(control, place.schedule, place.done_to, until)
+    for due in found:
+        deliver(control, place.config, place.schedule, due)
+    return len(found)
+
+
+def opens_by_clock(schedule: Schedule) -> bool:
+    """Does the clock open runs of a schedule: by a cron, or by inclusion dates without a trigger?"""
+    return schedule.cron is not None or (schedule.include is not None and schedule.trigger is None)
 
 
 def next_due(control: Control, schedule: Schedule, after: datetime) -> Due | None:

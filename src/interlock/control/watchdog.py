@@ -24,6 +24,7 @@ from interlock.control import (
     records,
     router,
     sla_monitor,
+    tick_timers,
     ticks,
 )
 from interlock.control.context import Control
@@ -290,6 +291,8 @@ def _open_lost(
 
 def missed_schedules(control: Control, watched: Watched) -> None:
     """2: cron ticks without a run. What may still be delivered is, first."""
+    if control.settings.tick_timers:
+        tick_timers.repair(control, watched.config.id, watched.config.all_schedules)
     for schedule in watched.config.all_schedules:
         ticks.deliver_overdue(control, watched.config, schedule, watched.since)
         exists = _exists(control, watched, schedule)

@@ -1,7 +1,7 @@
-"""What the wall clock opens: keeps, for every schedule, the instant up to which its ticks were delivered.
+"""What the wall clock opens, kept in memory: for every schedule its place (see `control.ticks`), in a heap.
 
-The instants are kept in memory only. At start every schedule begins at the ticks that may still be delivered late
-(SPEC 2), and delivering a tick again does nothing, so there is nothing that a crash could lose.
+At start every schedule begins at the ticks that may still be delivered late (SPEC 2), and delivering a tick again does
+nothing, so there is nothing that a crash could lose.
 """
 
 import heapq
@@ -11,21 +11,20 @@ from typing import Final
 
 import structlog
 
-from interlock.control import catalog, ticks
+from interlock.control import ticks
 from interlock.control.context import Control
-from interlock.model.config import PipelineConfig, Schedule
+from interlock.control.ticks import Place
+from interlock.model.config import Schedule
 
 _log = structlog.get_logger(__name__)
 _TRY_AGAIN: Final = timedelta(seconds=1)
 
 
 class _Entry:
-    __slots__ = ("config", "done_to", "live", "schedule")
+    __slots__ = ("live", "place")
 
-    def __init__(self, config: PipelineConfig, schedule: Schedule, done_to: datetime) -> None:
-        self.config = config
-        self.schedule = schedule
-        self.done_to = done_to
+    def __init__(self, place: Place) -> None:
+        self.place = place
         self.live = True
 
 
@@ -46,31 +45,25 @@ class CalendarClock:
 
     def refresh(self, pipeline: str) -> None:
         """A pipeline's config was written or removed: follow it. Schedules that did not change keep their place."""
-        found = catalog.stored(self._control.store, pipeline)
-        config = found.config if found is not None else None
-        now = self._control.now()
         with self._lock:
-            before = self._entries.pop(pipeline, {})
-            for entry in before.values():
-                entry.live = False
-            if found is None or config is None or config.dry_run:
-                return
-            since = max(catalog.first_started(self._control), found.first_applied_at or now)
-            self._entries[pipeline] = {}
-            for schedule in config.all_schedules:
-                old = before.get(schedule.schedule_id)
-                if old is not None and old.schedule == schedule:
-                    self._add(config, schedule, old.done_to)
-                else:
-                    self._add(config, schedule, _begin(self._control, config, schedule, since))
+            before = {name: entry.place for name, entry in self._entries.get(pipeline, {}).items()}
 
-    def _add(self, config: PipelineConfig, schedule: Schedule, done_to: datetime) -> None:
-        entry = _Entry(config, schedule, done_to)
-        self._entries[config.id][schedule.schedule_id] = entry
-        self._push(entry)
+        def kept(schedule: Schedule) -> datetime | None:
+            old = before.get(schedule.schedule_id)
+            return old.done_to if old is not None and old.schedule == schedule else None
+
+        fresh = [_Entry(place) for place in ticks.places(self._control, pipeline, kept)]
+        with self._lock:
+            for entry in self._entries.pop(pipeline, {}).values():
+                entry.live = False
+            if fresh:
+                self._entries[pipeline] = {entry.place.schedule.schedule_id: entry for entry in fresh}
+            for entry in fresh:
+                self._push(entry)
 
     def _push(self, entry: _Entry, at: datetime | None = None) -> None:
-        due = ticks.next_due(self._control, entry.schedule, entry.done_to) if at is None else None
+        place = entry.place
+        due = ticks.next_due(self._control, place.schedule, place.done_to) if at is None else None
         at = at or (due.at if due is not None else None)
         if at is not None:
             self._count += 1
@@ -93,22 +86,15 @@ class CalendarClock:
         return count
 
     def _deliver(self, entry: _Entry, now: datetime) -> int:
-        found = ticks.due_between(self._control, entry.schedule, entry.done_to, now)
-        done_to, again = now, None
+        place = entry.place
+        done_to, again, count = now, None, 1
         try:
-            for due in found:
-                ticks.deliver(self._control, entry.config, entry.schedule, due)
+            count = ticks.deliver_until(self._control, place, now)
         except Exception as error:  # noqa: BLE001 - tried again in a moment: delivering what was delivered does nothing
-            _log.error("a tick could not be delivered", pipeline=entry.config.id, error=str(error))
-            done_to, again = entry.done_to, now + _TRY_AGAIN
+            _log.error("a tick could not be delivered", pipeline=place.config.id, error=str(error))
+            done_to, again = place.done_to, now + _TRY_AGAIN
         with self._lock:
-            entry.done_to = done_to
+            entry.place = Place(place.config, place.schedule, done_to)
             if entry.live:
                 self._push(entry, again)
-        return len(found)
-
-
-def _begin(control: Control, config: PipelineConfig, schedule: Schedule, since: datetime) -> datetime:
-    """Just before the first instant that may still be delivered, or now."""
-    late = ticks.overdue(control, config, schedule, since)
-    return late[0].at - late[0].at.resolution if late else control.now()
+        return count

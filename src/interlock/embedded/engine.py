@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from interlock.control import after_run, catalog, event_sink, orchestrator, router, sla_monitor, watchdog
+from interlock.control import catalog, event_sink, orchestrator, router, sla_monitor, timers, watchdog
 from interlock.control.context import Control, Settings
 from interlock.embedded.bus import LocalBus
 from interlock.embedded.calendar_clock import CalendarClock
@@ -23,12 +23,11 @@ from interlock.embedded.store import SqliteStore
 from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.timers import DueTimer, SqliteTimers
 from interlock.model import keys
-from interlock.model.keys import RunKey, Table
+from interlock.model.keys import Table
 from interlock.ports.clock import Clock
 from interlock.ports.jobs import JobOutput, JobRequest, JobRunner, JobStarted, JobStatus, JobStop, Recovery
 from interlock.ports.probes import Prober
 from interlock.ports.store import Change
-from interlock.ports.timers import TimerKind
 
 _log = structlog.get_logger(__name__)
 
@@ -107,17 +106,22 @@ class Engine:
         catalog.first_started(self.control)
         self.router.register()
         self.sink.register()
-        self.calendar.load()
+        self._load_calendar()
         self.probes.load()
+
+    def _load_calendar(self) -> None:
+        if not self.control.settings.tick_timers:
+            self.calendar.load()
 
     def _route(self, changes: Sequence[Change]) -> None:
         router.handle(self.control, changes)
         for change in changes:
             if change.sk == keys.CONFIG and change.pk.startswith(keys.PIPELINE):
-                self.calendar.refresh(keys.pipeline_of(change.pk))
+                if not self.control.settings.tick_timers:
+                    self.calendar.refresh(keys.pipeline_of(change.pk))
                 self.probes.refresh(keys.pipeline_of(change.pk))
             elif change.pk == keys.CALENDARS:
-                self.calendar.load()
+                self._load_calendar()
             elif change.sk.startswith(keys.RUN):
                 self.probes.run_changed(keys.pipeline_of(change.pk), (change.item or {}).get("status"))
 
@@ -135,23 +139,12 @@ class Engine:
 
     def _fire(self, timer: DueTimer, now: datetime) -> None:
         try:
-            self._receive(timer)
+            timers.timer_due(self.control, timer.kind, timer.payload)
         except Exception as error:  # noqa: BLE001 - tried again, then a dead letter: never silently lost
             _log.error("a timer's receiver failed", timer=timer.name, error=str(error))
             self.timers.failed(timer, error, now)
         else:
             self.timers.done(timer)
-
-    def _receive(self, timer: DueTimer) -> None:
-        payload = timer.payload
-        key = RunKey(payload["pipeline"], payload["schedule"], payload["date"])
-        match timer.kind:
-            case TimerKind.SLA:
-                sla_monitor.handle(self.control, payload)
-            case TimerKind.RETRY:
-                router.retry_due(self.control, key, payload["attempt"])
-            case TimerKind.POST_RUN:
-                after_run.recheck(self.control, key, payload["attempt"])
 
     def watch(self, *, quiet_to: datetime | None = None) -> list[str]:
         """One pass of the watchdog; the checks that failed. `quiet_to`: see `watchdog.run`."""

@@ -8,7 +8,7 @@ import re
 import sqlite3
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -23,6 +23,7 @@ MAX_TRIES: Final = 3
 # The pause after the first failure; doubled after each further one.
 FIRST_PAUSE: Final = timedelta(seconds=2)
 _NAME: Final = re.compile(r"[0-9a-zA-Z_.-]{1,64}")
+_KINDS: Final = frozenset(TimerKind)
 _COLUMNS: Final = "name, at_us, kind, payload"
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
@@ -98,7 +99,7 @@ def _failed(connection: sqlite3.Connection, timer: DueTimer, error: Exception, n
     if tries >= MAX_TRIES:
         failure = Failure(error=error, tries=tries, first_at=first, last_at=now)
         ref = f"{timer.name}@{_micros(timer.at)}"
-        bury(connection, LetterKind.TIMER, timer.kind.value, ref, _record(timer), failure)
+        bury(connection, LetterKind.TIMER, str(timer.kind), ref, _record(timer), failure)
         _delete(connection, "id", timer.arming)
         return None
     again = now + FIRST_PAUSE * (1 << (tries - 1))
@@ -110,7 +111,7 @@ def _failed(connection: sqlite3.Connection, timer: DueTimer, error: Exception, n
 
 
 def _record(timer: Timer) -> dict[str, Any]:
-    return {"name": timer.name, "at_us": _micros(timer.at), "kind": timer.kind.value, "payload": timer.payload}
+    return {"name": timer.name, "at_us": _micros(timer.at), "kind": str(timer.kind), "payload": timer.payload}
 
 
 def _delete(connection: sqlite3.Connection, column: str, value: str | int) -> int:
@@ -119,7 +120,12 @@ def _delete(connection: sqlite3.Connection, column: str, value: str | int) -> in
 
 def _fields(row: Row) -> tuple[str, datetime, TimerKind, dict[str, Any]]:
     name, at, kind, payload = row
-    return name, _EPOCH + at * _MICROSECOND, TimerKind(kind), msgspec.json.decode(payload, type=dict[str, Any])
+    return name, _EPOCH + at * _MICROSECOND, _kind(kind), msgspec.json.decode(payload, type=dict[str, Any])
+
+
+def _kind(text: str) -> TimerKind:
+    # A kind that only a newer version knows must not stop the others: its receiver names it, and it is a dead letter.
+    return TimerKind(text) if text in _KINDS else cast(TimerKind, text)
 
 
 def _text(timer: Timer) -> str:

@@ -20,6 +20,7 @@ _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]")
 _UNSAFE_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 _MAX_SENSOR_KEY: Final = 512
 _MAX_EXECUTION_NAME: Final = 80
+_MAX_TIMER_NAME: Final = 64
 
 PIPELINE: Final = "PIPELINE#"
 CONFIG: Final = "CONFIG"
@@ -45,6 +46,7 @@ JOB: Final = "JOB#"
 RERUN: Final = "RERUN#"
 THREAD: Final = "THREAD#"
 PROBE: Final = "PROBE#"
+TICK: Final = "TICK#"
 UPSTREAM: Final = "upstream:"
 
 
@@ -197,3 +199,10 @@ def execution_name(key: RunKey, attempt: int, part: int = 1) -> str:
     tail = f"{rerun}-{digest}{f'-part-{part}' if part > 1 else ''}"
     stem = _UNSAFE_IN_NAMES.sub("_", f"{key.pipeline}-{key.schedule}-{key.date}")
     return stem[: _MAX_EXECUTION_NAME - len(tail)] + tail
+
+
+def tick_timer_name(pipeline: str, schedule: str) -> str:
+    """The deterministic name of the timer that brings a schedule's next tick, at most 64 characters."""
+    digest = sha256("\x00".join((pipeline, schedule)).encode()).hexdigest()[:16]
+    stem = _UNSAFE_IN_NAMES.sub("_", f"tick-{pipeline}-{schedule}")
+    return f"{stem[: _MAX_TIMER_NAME - len(digest) - 1]}-{digest}"

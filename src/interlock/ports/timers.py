@@ -13,6 +13,7 @@ class TimerKind(StrEnum):
     SLA = "sla"
     RETRY = "retry"
     POST_RUN = "post-run"
+    TICK = "tick"
 
 
 class Timer(msgspec.Struct, frozen=True):

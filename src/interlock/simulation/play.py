@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 
+from interlock.control.context import Settings
 from interlock.simulation.judge import Failure, default_key, judge
 from interlock.simulation.scenario import Scenario, load_scenario
 from interlock.simulation.world import Fault, Line, World
@@ -23,9 +24,9 @@ class Played(msgspec.Struct, frozen=True):
         return not self.failures
 
 
-def play(scenario: Scenario, *, fault: Fault | None = None) -> Played:
+def play(scenario: Scenario, *, fault: Fault | None = None, settings: Settings | None = None) -> Played:
     """Play a scenario to its end."""
-    world = World(scenario, fault=fault)
+    world = World(scenario, fault=fault, settings=settings)
     lines = world.play()
     failures = judge(scenario, world.events, lambda wanted: world.run_of(default_key(scenario, wanted)))
     dead = world.dead_letters()

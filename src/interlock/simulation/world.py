@@ -7,6 +7,7 @@ new engine to the same store; jobs go on.
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -54,8 +55,9 @@ Fault = Callable[[str], None]
 class World:
     """One scenario being played."""
 
-    def __init__(self, scenario: Scenario, *, fault: Fault | None = None) -> None:
+    def __init__(self, scenario: Scenario, *, fault: Fault | None = None, settings: Settings | None = None) -> None:
         self.scenario = scenario
+        self._settings = replace(settings or Settings(), pools=scenario.pools)
         self.clock = VirtualClock(scenario.start)
         self.targets = ScriptedTargets(scenario.jobs, self.clock)
         self.probes = ScriptedProbes(scenario.probes, self.clock) if scenario.probes else None
@@ -117,7 +119,7 @@ class World:
             self.clock,
             self.targets.runners(),
             new_id=lambda: f"{next(self._ids):06d}",
-            settings=Settings(pools=self.scenario.pools),
+            settings=self._settings,
             probes=self.probes,
         )
         self._recorder = StreamConsumer(self.database, "timeline", (Table.EVENTS,), self._record)
