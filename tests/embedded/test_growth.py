@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from bench.seeded import seed_database
-from interlock.control import event_views, explain, overview, records, run_views, sla_stats, stats, views
+from interlock.control import event_views, explain, overview, pipeline_list, records, run_views, sla_stats, stats, views
 from interlock.control.event_views import Wanted
 from interlock.decide.lanes import Bucket
 from interlock.embedded.database import Database
@@ -71,8 +71,8 @@ _LAST_DAY: Final = overview.Asked(columns=overview.columns_of(NOW, None, None, B
 _PRESENT: Final = overview.Now(at=NOW, rate=1.0, position="", grace=timedelta(minutes=5))
 
 VIEWS: Final[dict[str, Callable[[SqliteStore], object]]] = {
-    "the list of pipelines": lambda store: views.pipelines(store, limit=100),
-    "one pipeline": lambda store: views.pipeline(store, _name(store)),
+    "the list of pipelines": lambda store: pipeline_list.pipelines(store, NOW, limit=100),
+    "one pipeline": lambda store: views.pipeline(store, _name(store), NOW),
     "its runs": lambda store: run_views.newest(store, _name(store), None, 20),
     "readiness": lambda store: views.readiness_of(store, _name(store), NOW),
     "the newest events": lambda store: event_views.page(store, Wanted(), NOW, limit=20),
@@ -122,3 +122,23 @@ def test_a_cursor_into_ten_thousand_events_of_one_millisecond_is_as_cheap_as_the
         cursor = page.next
     assert len(seen) == 10_000
     assert max(steps) <= steps[0] * 1.1 + 50
+
+
+def test_a_page_of_pipelines_is_a_handful_of_reads_whatever_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = _Counted(SHORT)
+    reads: list[str] = []
+    for name in ("read", "read_all"):
+        act = getattr(counted.database, name)
+
+        def read(*given: object, act: Callable[..., object] = act, name: str = name) -> object:
+            reads.append(name)
+            return act(*given)
+
+        monkeypatch.setattr(counted.database, name, read)
+
+    def cost(limit: int) -> int:
+        reads.clear()
+        assert len(pipeline_list.pipelines(counted.store, NOW, limit=limit).items) == limit
+        return len(reads)
+
+    assert cost(PIPELINES) <= cost(2) <= 8

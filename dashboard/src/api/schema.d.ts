@@ -1456,6 +1456,7 @@ export interface components {
             activeRuns: number;
             latest?: components["schemas"]["RunSummary"] | null;
             latestSla?: components["schemas"]["SlaView"] | null;
+            bySchedule?: components["schemas"]["ScheduleView"][];
             document: {
                 [key: string]: unknown;
             };
@@ -1503,6 +1504,7 @@ export interface components {
             activeRuns: number;
             latest?: components["schemas"]["RunSummary"] | null;
             latestSla?: components["schemas"]["SlaView"] | null;
+            bySchedule?: components["schemas"]["ScheduleView"][];
         };
         /**
          * PreviewAsked
@@ -1793,6 +1795,13 @@ export interface components {
             durationSeconds?: number | null;
             /** @default  */
             message: string;
+        };
+        /** ScheduleView */
+        ScheduleView: {
+            schedule: string;
+            latest?: components["schemas"]["RunSummary"] | null;
+            sla?: components["schemas"]["SlaView"] | null;
+            nextRun?: components["schemas"]["NextView"] | null;
         };
         /**
          * Scope

@@ -18,9 +18,10 @@ from interlock.config.aliases import normalise, with_default_rules
 from interlock.config.problems import Problem
 from interlock.config.stored import config_version, read_stored
 from interlock.config.warnings import Abilities, find_missing, find_warnings
-from interlock.control import catalog, config_files, views
+from interlock.control import catalog, config_files, pipeline_list, views
 from interlock.control.explain import explain
-from interlock.control.views import PipelineDetail, PipelinePage, ReadinessView
+from interlock.control.pipeline_list import PipelinePage
+from interlock.control.views import PipelineDetail, ReadinessView
 from interlock.decide.masking import HIDDEN, holds_hidden
 from interlock.decide.why import Explanation
 from interlock.embedded.service import Service
@@ -68,7 +69,7 @@ _CREATED: Final = ResponseSpec(data_container=Applied, description="The pipeline
 )
 def list_pipelines(service: ServiceArg, cursor: CursorArg = None, limit: LimitArg = 100) -> PipelinePage:
     """By id, each with its latest run; invalid ones with their errors."""
-    return views.pipelines(service.engine.store, after=cursor, limit=limit)
+    return pipeline_list.pipelines(service.engine.store, service.engine.clock.now(), after=cursor, limit=limit)
 
 
 @get(
@@ -82,7 +83,7 @@ def list_pipelines(service: ServiceArg, cursor: CursorArg = None, limit: LimitAr
 )
 def read_pipeline(pipeline: PipelineArg, service: ServiceArg) -> PipelineDetail:
     """With the document it was read from; what looks like a secret in it is shown as `***`."""
-    return views.pipeline(service.engine.store, pipeline)
+    return views.pipeline(service.engine.store, pipeline, service.engine.clock.now())
 
 
 @put(

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
         WatchdogPass,
         Written,
     )
-    from interlock.model.config import Calendar
 
 
 class Backend(Protocol):
@@ -148,15 +147,11 @@ class Backend(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A backend, what it is, and whether a controller is there that acts on what is written.
-
-    `calendars` are the named ones; None where only the server knows them.
-    """
+    """A backend, what it is, and whether a controller is there that acts on what is written."""
 
     backend: Backend
     target: Target
     served: bool
-    calendars: "Mapping[str, Calendar] | None" = None
 
 
 NOT_SERVED: Final = "no controller runs on this store: nothing follows from it until `interlock serve` is started"
@@ -177,4 +172,4 @@ def connected(store: str | None, url: str | None, *, writing: bool = False) -> I
     from interlock.cli.store_backend import opened
 
     with opened(target.path, writing=writing) as backend:
-        yield Connected(backend, target, served=running.url is not None, calendars=backend.calendars())
+        yield Connected(backend, target, served=running.url is not None)

@@ -1,6 +1,6 @@
 """`interlock status`: every pipeline in a line, or one of them closely; `--watch` keeps the table current."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-    from interlock.client.answers import Controller, InvalidFile, Pipeline, PipelineDetail, Run, Sla
-    from interlock.decide.plan import NextRun
-    from interlock.model.config import Calendar
+    from interlock.client.answers import Controller, InvalidFile, NextRun, Pipeline, Run, Sla
 
 _REFRESH_SECONDS: Final = 1.0
 _EVENTS: Final = 5
@@ -64,11 +62,11 @@ def status(
     if watch and json:
         raise typer.BadParameter("--watch is for people: `interlock events --follow --json` is the stream for programs")
     with connected(store, url) as there:
-        table = _Table(there.backend, pipeline, there.calendars)
+        table = _Table(there.backend, pipeline)
         if watch:
             _watch(table)
             return
-        rows = table.rows(now())
+        rows = table.rows()
         if json:
             print_json({"served": there.served, "degraded": table.controller.degraded, "pipelines": rows})
             return
@@ -84,55 +82,33 @@ def status(
 
 
 class _Table:
-    """The rows, read again each time; what follows from a config alone is computed once per version."""
+    """The rows, read again each time."""
 
-    def __init__(self, backend: Backend, only: str | None, calendars: "Mapping[str, Calendar] | None") -> None:
+    def __init__(self, backend: Backend, only: str | None) -> None:
         self._backend = backend
         self._only = only
-        self._calendars = calendars or {}
-        self._details: dict[tuple[str, str], PipelineDetail] = {}
         self.controller: Controller = _no_news()
 
-    def rows(self, at: datetime) -> list[StatusRow]:
+    def rows(self) -> list[StatusRow]:
         """The table as it is now: the pipelines there are, those that are gone and still run, files that are none."""
         self.controller = _how_it_stands(self._backend)
         if self._only is not None:
-            return list(self._of(self._backend.pipeline(self._only), at))
+            return list(self._of(self._backend.pipeline(self._only)))
         stored = self._backend.pipelines()
-        rows = [row for one in stored for row in self._of(one, at)]
+        rows = [row for one in stored for row in self._of(one)]
         rows += [_gone(run) for one in self.controller.removed for run in one.runs]
         known = {one.id for one in stored}
         return rows + [_unread(one) for one in self.controller.invalid_files if one.pipeline not in known]
 
-    def _of(self, pipeline: "Pipeline", at: datetime) -> Iterator[StatusRow]:
+    def _of(self, pipeline: "Pipeline") -> Iterator[StatusRow]:
         if not pipeline.valid:
             told = "; ".join(pipeline.errors)
             yield StatusRow(pipeline=pipeline.id, schedule="-", valid=False, message=f"invalid config: {told}")
             return
         wrong = [error for one in self.controller.invalid_files if one.pipeline == pipeline.id for error in one.errors]
-        upcoming = {one.schedule: one for one in self._upcoming(pipeline, at)}
-        for schedule in pipeline.schedules:
-            run, sla = self._latest(pipeline, schedule)
-            row = _row(pipeline.id, schedule, run, sla, upcoming.get(schedule))
+        for standing in pipeline.by_schedule:
+            row = _row(pipeline.id, standing.schedule, standing.latest, standing.sla, standing.next_run)
             yield msgspec.structs.replace(row, file_errors=wrong)
-
-    def _latest(self, pipeline: "Pipeline", schedule: str) -> "tuple[Run | None, Sla | None]":
-        """Of the schedule that ran last both are at hand; of the others they are asked for."""
-        if pipeline.latest is None or pipeline.latest.schedule == schedule:
-            return pipeline.latest, pipeline.latest_sla
-        found = next(iter(self._backend.runs(pipeline.id, schedule=schedule, limit=1)), None)
-        return found, None if found is None else self._backend.run(pipeline.id, found.date, schedule=schedule).sla
-
-    def _upcoming(self, pipeline: "Pipeline", at: datetime) -> "list[NextRun]":
-        """When each schedule starts next; nothing when the config names calendars that only the server knows."""
-        from interlock.config.stored import read_stored
-        from interlock.decide.plan import next_runs
-
-        place = (pipeline.id, pipeline.version)
-        if place not in self._details:
-            self._details[place] = self._backend.pipeline(pipeline.id)
-        found = read_stored(self._details[place].document, self._calendars)
-        return [] if isinstance(found, tuple) else next_runs(found, self._calendars, at)
 
 
 def _row(pipeline: str, schedule: str, run: "Run | None", sla: "Sla | None", next_: "NextRun | None") -> StatusRow:
@@ -289,7 +265,7 @@ def _watch(table: _Table) -> None:
         with Live(console=console, auto_refresh=False) as live:
             while True:
                 at = now()
-                lines = _lines(table.rows(at), at)
+                lines = _lines(table.rows(), at)
                 notices = _notices(table.controller, None)
                 live.update(Group(*lines, *notices, f"{moment(at)}  Ctrl-C ends"), refresh=True)
                 pause(_REFRESH_SECONDS)

@@ -21,11 +21,11 @@ from interlock.client import answers
 from interlock.client.errors import not_claimed
 from interlock.control import (
     cancelling,
-    catalog,
     claiming,
     controller_view,
     event_views,
     job_output,
+    pipeline_list,
     records,
     reruns,
     run_views,
@@ -44,7 +44,7 @@ from interlock.embedded.delivery_rows import DeliveryState
 from interlock.embedded.engine import Engine
 from interlock.embedded.store import SqliteStore
 from interlock.model import keys
-from interlock.model.config import Calendar, JobType
+from interlock.model.config import JobType
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
@@ -125,20 +125,17 @@ class StoreBackend:
 
     def pipelines(self, *, limit: int | None = None) -> list[answers.Pipeline]:
         """Every pipeline, by id, with its latest run."""
-        return [_answer(one, answers.Pipeline) for one in views.pipelines(self.store, limit=limit or _ALL).items]
+        page = pipeline_list.pipelines(self.store, self.clock.now(), limit=limit or _ALL)
+        return [_answer(one, answers.Pipeline) for one in page.items]
 
     def pipeline(self, pipeline: str) -> answers.PipelineDetail:
         """One pipeline, with its document."""
-        return _answer(views.pipeline(self.store, pipeline), answers.PipelineDetail)
+        return _answer(views.pipeline(self.store, pipeline, self.clock.now()), answers.PipelineDetail)
 
     def readiness(self, pipeline: str, date: str | None = None, *, schedule: str | None = None) -> answers.Readiness:
         """The rules as they stand for a run."""
         found = views.readiness_of(self.store, pipeline, self.clock.now(), date=date, schedule=schedule)
         return _answer(found, answers.Readiness)
-
-    def calendars(self) -> dict[str, Calendar]:
-        """Every named calendar."""
-        return catalog.calendars(self.store)
 
     # --------------------------------------------------------------------------------------------------- runs
 

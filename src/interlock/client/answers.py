@@ -251,6 +251,26 @@ class Calendars(_Answer, frozen=True, kw_only=True):
     items: list[Calendar]
 
 
+class NextRun(_Answer, frozen=True, kw_only=True):
+    """The next run of a schedule. Without `start_at` the clock does not open it: `opens` says what does."""
+
+    schedule: str
+    date: str | None = None
+    start_at: datetime | None = None
+    opens: str = ""
+    warning_at: datetime | None = None
+    breach_at: datetime | None = None
+
+
+class ScheduleStanding(_Answer, frozen=True, kw_only=True):
+    """How a schedule stands: its latest run, that run's SLA, and its next run."""
+
+    schedule: str
+    latest: Run | None = None
+    sla: Sla | None = None
+    next_run: NextRun | None = None
+
+
 class Pipeline(_Answer, frozen=True, kw_only=True):
     """A pipeline in one line. One that is not `valid` is not run; `errors` say why; `latest_sla` is of `latest`."""
 
@@ -267,6 +287,7 @@ class Pipeline(_Answer, frozen=True, kw_only=True):
     active_runs: int = 0
     latest: Run | None = None
     latest_sla: Sla | None = None
+    by_schedule: list[ScheduleStanding] = []
 
 
 class PipelineDetail(Pipeline, frozen=True, kw_only=True):

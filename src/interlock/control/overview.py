@@ -14,11 +14,11 @@ import msgspec
 from interlock.control import catalog, lane_rows
 from interlock.control.catalog import Stored
 from interlock.control.lane_rows import Rows
+from interlock.control.next_runs import NextRuns, NextView
 from interlock.control.standing import Current, SlaSummary, Stand, Standing, stand_of
-from interlock.decide import lanes, plan
+from interlock.decide import lanes
 from interlock.decide.calendars import exclusion, withheld
 from interlock.decide.lanes import Bucket, Columns, Lane, Letter, Mark
-from interlock.decide.plan import NextRun
 from interlock.model import keys
 from interlock.model.config import Schedule, clock_time
 from interlock.model.errors import InvalidValueError
@@ -48,17 +48,6 @@ _MARKS_LEGEND: Final = "One letter a column: w SLA warning given, b SLA breach g
 
 class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pass
-
-
-class NextView(_View, frozen=True, kw_only=True):
-    """The next run. Without `start_at` the clock does not open it: `opens` says what does."""
-
-    schedule: str
-    date: str | None
-    start_at: datetime | None
-    opens: str
-    warning_at: datetime | None
-    breach_at: datetime | None
 
 
 class LaneView(_View, frozen=True, kw_only=True):
@@ -196,8 +185,8 @@ class _Lanes:
         self._store = store
         self._columns = columns
         self._now = now
-        self._calendars = catalog.calendars(store)
-        self._calendars_as = msgspec.json.encode(self._calendars, order="sorted")
+        self._next = NextRuns(store, now.at)
+        self._calendars = self._next.calendars
         self._started = catalog.controller_started(store) or now.at
 
     def look(self, found: Sequence[Stored], *, cells: bool) -> list[tuple[Rows, Stand]]:
@@ -249,7 +238,7 @@ class _Lanes:
             multiple=lane.multiple,
             current=stand.current,
             sla=stand.sla,
-            next_run=self._next(found),
+            next_run=self._next.first(found),
         )
 
     def _fill(self, lane: Lane, rows: Rows, schedule: Schedule, alerts: Sequence["_Alert"]) -> None:
@@ -327,52 +316,9 @@ class _Lanes:
                 found.setdefault(keys.pipeline_of(record.key.pk), []).append(alert)
         return found
 
-    # --------------------------------------------------------------------------------------------------- what is next
-
-    def _next(self, found: Stored) -> NextView | None:
-        if found.config is None:
-            return None
-        kept = _next_runs.get((found.pipeline, found.version))
-        if kept is None or not kept.holds(self._calendars_as, self._now.at):
-            runs = tuple(plan.next_runs(found.config, self._calendars, self._now.at))
-            kept = _Kept(runs, self._calendars_as, self._now.at)
-            if len(_next_runs) >= _MOST_KEPT:
-                _next_runs.clear()
-            _next_runs[found.pipeline, found.version] = kept
-        return kept.view
-
 
 class _Alert(msgspec.Struct, frozen=True):
     schedule: str
     date: str
     at: str
     mark: Mark
-
-
-class _Kept:
-    """The next runs of a config, for as long as none of them has begun. Finding them is the dearest part of a lane."""
-
-    def __init__(self, runs: Sequence[NextRun], calendars: bytes, at: datetime) -> None:
-        starts = [one.start_at for one in runs if one.start_at is not None]
-        self._calendars = calendars
-        self._at = at
-        # Without a start the date is that of the day or hour: looked at again soon.
-        self._until = min([*starts, *([] if len(starts) == len(runs) else [at + _AGAIN])], default=at + _AGAIN)
-        first = min(runs, key=lambda one: (one.start_at is None, one.start_at or at))
-        self.view = NextView(
-            schedule=first.schedule,
-            date=first.date,
-            start_at=first.start_at,
-            opens=first.opens,
-            warning_at=first.warning_at,
-            breach_at=first.breach_at,
-        )
-
-    def holds(self, calendars: bytes, now: datetime) -> bool:
-        """Is this still what comes next?"""
-        return self._at <= now < self._until and self._calendars == calendars
-
-
-_AGAIN: Final = timedelta(minutes=1)
-_MOST_KEPT: Final = 20_000
-_next_runs: Final[dict[tuple[str, str], _Kept]] = {}

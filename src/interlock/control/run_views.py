@@ -23,6 +23,7 @@ from interlock.model.run import (
     RunStatus,
     SlaKind,
     SlaOutcome,
+    SlaState,
     Source,
     Word,
 )
@@ -311,8 +312,11 @@ def _latest(attempt: Attempt, run_: Run) -> Attempt:
 def sla_of(store: Store, key: RunKey) -> SlaView | None:
     """The SLA of a run, if it has one."""
     state = records.get_sla(store, key)
-    if state is None:
-        return None
+    return None if state is None else sla_view(state)
+
+
+def sla_view(state: SlaState) -> SlaView:
+    """An SLA as people are shown it."""
     return SlaView(
         deadline=state.deadline,
         ready_by=state.ready_by,

@@ -2,7 +2,8 @@
 
 Typed values over the store port, so that every reader shows the same thing whichever store it reads. Nothing is
 decided and nothing is written here. Lists are pages; a page's `next` is the cursor of the following one.
-Runs, events and statistics have modules of their own: `run_views`, `event_views`, `stats`.
+The list of pipelines, runs, events and statistics have modules of their own: `pipeline_list`, `run_views`,
+`event_views`, `stats`.
 """
 
 from datetime import datetime
@@ -10,9 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.control import catalog, promises, readiness, records, run_views
+from interlock.control import catalog, pipeline_list, promises, readiness, records, run_views
 from interlock.control.catalog import Stored
-from interlock.control.run_views import RunSummary, SlaView
+from interlock.control.pipeline_list import PipelineSummary
+from interlock.control.run_views import RunSummary
 from interlock.decide import cron
 from interlock.decide.checks import RuleResult
 from interlock.decide.expected import expected_granularity
@@ -42,31 +44,6 @@ _SECRET_WORDS: Final = (
 
 class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pass
-
-
-class PipelineSummary(_View, frozen=True, kw_only=True):
-    """A pipeline in one line. One that is not `valid` is not run; `errors` say why; `latest_sla` is of `latest`."""
-
-    id: str
-    owner: str
-    description: str
-    version: str
-    valid: bool
-    errors: list[str]
-    dry_run: bool
-    job_type: str | None
-    schedules: list[str]
-    after: list[str]
-    active_runs: int
-    latest: RunSummary | None = None
-    latest_sla: SlaView | None = None
-
-
-class PipelinePage(msgspec.Struct, frozen=True, kw_only=True):
-    """Some pipelines; `next` is the cursor of the following page, null on the last."""
-
-    items: list[PipelineSummary]
-    next: str | None = None
 
 
 class PipelineDetail(PipelineSummary, frozen=True, kw_only=True):
@@ -148,43 +125,15 @@ def followed(store: Store, pipeline: str) -> PipelineConfig:
     return valid(store, pipeline)
 
 
-def pipelines(store: Store, *, after: str | None = None, limit: int = 100) -> PipelinePage:
-    """Pipelines by id."""
-    ids = [one for one in store.pipelines() if after is None or one > after]
-    found = ((one, catalog.stored(store, one)) for one in ids[:limit])
-    items = [PipelineSummary(**_summary(store, stored)) for _, stored in found if stored is not None]
-    return PipelinePage(items=items, next=ids[limit - 1] if len(ids) > limit else None)
-
-
-def pipeline(store: Store, pipeline_id: str) -> PipelineDetail:
+def pipeline(store: Store, pipeline_id: str, now: datetime) -> PipelineDetail:
     """One pipeline, with its document."""
     found = known(store, pipeline_id)
     return PipelineDetail(
-        **_summary(store, found),
+        **pipeline_list.summaries(store, [found], now)[0],
         document=without_secrets(found.document),
         reads=reads_of(found.config) if found.config else [],
         first_applied_at=found.first_applied_at,
     )
-
-
-def _summary(store: Store, found: Stored) -> dict[str, Any]:
-    config = found.config
-    newest = next(iter(run_views.newest(store, found.pipeline, None, 1)), None)
-    return {
-        "id": found.pipeline,
-        "owner": config.pipeline.owner if config else "",
-        "description": config.pipeline.description if config else "",
-        "version": found.version,
-        "valid": config is not None,
-        "errors": list(found.errors),
-        "dry_run": config.dry_run if config else False,
-        "job_type": config.job.type if config and config.job else None,
-        "schedules": [one.schedule_id for one in config.all_schedules] if config else [],
-        "after": [one.pipeline for one in config.after] if config else [],
-        "active_runs": len(records.active_runs(store, found.pipeline)),
-        "latest": run_views.summary_of(newest) if newest else None,
-        "latest_sla": run_views.sla_of(store, newest.key) if newest else None,
-    }
 
 
 def reads_of(config: PipelineConfig) -> list[str]:
