@@ -1,6 +1,6 @@
 """Pools: a slot is taken once, given back when the job has ended, and what got lost is repaired."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -148,12 +148,71 @@ def test_the_watchdog_drops_those_who_wait_no_more() -> None:
     assert line(world) == ["c"]
 
 
-def test_who_leaves_the_line_leaves_both_of_its_records_and_who_is_not_in_it_leaves_nothing() -> None:
+def line_records(world: FaultyWorld) -> list[str]:
+    """All that is kept of those who wait, by kind and pipeline."""
+    found = control_of(world).store.query(Table.CONTROL, f"{pools.POOL}small", "")
+    return sorted(f"{record.key.sk[:5]} {record.item['pipeline']}" for record in found if record.key.sk[:5] != "SLOT#")
+
+
+def enter(world: FaultyWorld, name: str, breach_at: datetime | None) -> str | None:
+    """Have an attempt ask for a slot, as its evaluation does; the slot it got."""
+    entry = pools.enter(control_of(world), "small", run(world, name), breach_at, world.clock.now())
+    assert control_of(world).store.commit(entry.writes) is None
+    return entry.slot
+
+
+def test_who_leaves_the_line_leaves_nothing_behind_and_who_is_not_in_it_leaves_nothing() -> None:
     world = world_of(1)
     control = control_of(world)
-    assert pools.leave(control, "small", run(world, "a"), None) == []
-    writes = pools.leave(control, "small", run(world, "b"), None)
-    assert [write.key.sk[:5] for write in writes] == ["WAIT#", "AGED#"]
+    assert pools.leave(control, "small", run(world, "a")) == []
+    assert control.store.commit(pools.leave(control, "small", run(world, "b"))) is None
+    assert line_records(world) == ["AGED# c", "PLACE c", "WAIT# c"]
+
+
+def test_a_revised_sla_moves_the_attempt_in_the_line_and_leaves_no_second_place() -> None:
+    world = world_of(1)
+    soon = world.clock.now() + timedelta(minutes=20)
+    assert enter(world, "c", soon) is None
+    assert line(world) == ["c", "b"]
+    assert line_records(world) == ["AGED# b", "AGED# c", "PLACE b", "PLACE c", "WAIT# b", "WAIT# c"]
+    assert enter(world, "c", soon + timedelta(days=1)) is None
+    assert enter(world, "b", soon + timedelta(minutes=5)) is None
+    assert line(world) == ["b", "c"], "the old, earlier breach of c is forgotten"
+    assert len(line_records(world)) == 6
+
+
+def test_who_got_a_slot_after_its_sla_was_revised_stands_in_nobodys_way() -> None:
+    world = world_of(1)
+    soon = world.clock.now() + timedelta(minutes=20)
+    enter(world, "b", soon)
+    control_of(world).store.commit([Delete(records.control_key(f"{pools.POOL}small", "SLOT#00000"))])
+    assert enter(world, "b", soon + timedelta(hours=1)) == "small#00000"
+    assert line_records(world) == ["AGED# c", "PLACE c", "WAIT# c"]
+    control_of(world).store.commit([Delete(records.control_key(f"{pools.POOL}small", "SLOT#00000"))])
+    assert enter(world, "c", None) == "small#00000"
+
+
+def test_the_watchdog_drops_a_place_in_the_line_that_its_run_has_left() -> None:
+    world = world_of(1)
+    key = run(world, "b").key
+    item = {"pipeline": key.pipeline, "schedule": key.schedule, "date": key.date}
+    times = {"since": "2026-03-05T00:02:00Z", "breachAt": "2026-03-05T01:00:00Z"}
+    old = records.control_key(
+        f"{pools.POOL}small", "WAIT#2026-03-05T01:00:00Z#2026-03-05T00:02:00Z#b#stream#2026-03-05"
+    )
+    control_of(world).store.commit([Put(old, item | times)])
+    assert line(world) == ["b", "b", "c"]
+    pools.repair(control_of(world))
+    assert line(world) == ["b", "c"]
+    assert line_records(world) == ["AGED# b", "AGED# c", "PLACE b", "PLACE c", "WAIT# b", "WAIT# c"]
+
+
+def test_a_place_of_an_older_version_is_taken_over() -> None:
+    world = world_of(1)
+    mine = control_of(world).store.query(Table.CONTROL, f"{pools.POOL}small", "PLACE#b")
+    control_of(world).store.commit([Delete(record.key) for record in mine])
+    assert enter(world, "b", None) is None
+    assert line_records(world) == ["AGED# b", "AGED# c", "PLACE b", "PLACE c", "WAIT# b", "WAIT# c"]
 
 
 def test_a_second_attempt_keeps_the_slot_that_nobody_has_given_back() -> None:

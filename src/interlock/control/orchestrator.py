@@ -125,7 +125,7 @@ def evaluate(control: Control, task: Task) -> Output:
         if verdict.passed and not looks:
             return _ready(control, config, run, facts)
         pool = pools.pool_of(control, config.job)
-        left = [] if pool is None else pools.leave(control, pool, run, passing.breach_of(control, run))
+        left = [] if pool is None else pools.leave(control, pool, run)
         left_line.extend([pool] if pool is not None and left else [])
         return _wait(config, run, facts, looks), left
 

@@ -6,8 +6,9 @@ from the change of the run that has left its job, so that no ending can forget i
 lost.
 
 An attempt that finds no slot stays PENDING and leaves two records: `WAIT#`, sorted by urgency, and `AGED#`, sorted by
-age. A slot that is given back wakes those whose turn it is; they evaluate their rules again, and take it in the commit
-in which these pass.
+age. A third, `PLACE#`, is found by the run's name and says where the two are: an attempt whose SLA is revised while it
+waits moves in the line, and has one place at any time. A slot that is given back wakes those whose turn it is; they
+evaluate their rules again, and take it in the commit in which these pass.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ from interlock.model.config import Job, JobType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import Run, RunStatus
 from interlock.model.times import format_instant, parse_instant
-from interlock.ports.store import Delete, Key, Matches, Missing, Put, Record, Require, Store, Write
+from interlock.ports.store import Delete, Item, Key, Matches, Missing, Put, Record, Require, Store, Write
 
 COMMANDS: Final = "commands"
 """The pool of the commands whose config names none."""
@@ -32,6 +33,7 @@ POOL: Final = "POOL#"
 _SLOT: Final = "SLOT#"
 _WAIT: Final = "WAIT#"
 _AGED: Final = "AGED#"
+_PLACE: Final = "PLACE#"
 _SHOWN: Final = 1000
 
 
@@ -68,14 +70,14 @@ def enter(control: Control, pool: str, run: Run, breach_at: datetime | None, now
     if waiter.key in [one.key for one in line[: len(free)]]:
         slot = free[line.index(next(one for one in line if one.key == run.key))]
         taken = Put(records.control_key(POOL + pool, slot), _holder(run, now), Missing())
-        return Entry(f"{pool}#{slot[len(_SLOT) :]}", [taken, *_leave(pool, waiter)])
+        return Entry(f"{pool}#{slot[len(_SLOT) :]}", [taken, *leave(control, pool, run)])
     return Entry(None, _join(control.store, pool, waiter))
 
 
-def leave(control: Control, pool: str, run: Run, breach_at: datetime | None) -> list[Write]:
+def leave(control: Control, pool: str, run: Run) -> list[Write]:
     """The attempt waits no more: it is not ready any more, or over."""
-    writes = _leave(pool, Waiter(run.key, run.opened_at, breach_at))
-    return writes if control.store.get(writes[0].key) is not None else []
+    found = _place_of(control.store, pool, run.key)
+    return [] if found is None else _left(pool, found)
 
 
 def give_back(control: Control, run: Run) -> None:
@@ -100,7 +102,7 @@ def wake_next(control: Control, pool: str) -> None:
                 waking.wake(control, waiter.key)
             return
         for waiter in gone:
-            control.store.commit(_leave(pool, waiter))
+            _drop(control.store, pool, waiter)
 
 
 def repair(control: Control) -> None:
@@ -109,8 +111,10 @@ def repair(control: Control) -> None:
         for record in control.store.query(Table.CONTROL, POOL + pool, _SLOT):
             _repair_slot(control, record)
         for waiter in _waiters(control.store.query(Table.CONTROL, POOL + pool, _WAIT, limit=_SHOWN)):
-            if not _waits(control.store, waiter.key):
-                control.store.commit(_leave(pool, waiter))
+            if _place_of(control.store, pool, waiter.key) not in (None, waiter) or not _waits(
+                control.store, waiter.key
+            ):
+                _drop(control.store, pool, waiter)
         wake_next(control, pool)
 
 
@@ -120,7 +124,7 @@ def _waits(store: Store, key: RunKey) -> bool:
 
 
 def _repair_slot(control: Control, record: Record) -> None:
-    key = _key_of(record)
+    key = _run_in(record.item)
     run = records.get_run(control.store, key)
     if run is not None and run.slot == _slot_name(record) and _needs_slot(run):
         return
@@ -152,35 +156,70 @@ def _front(store: Store, pool: str, count: int, now: datetime, me: Waiter | None
 
 
 def _waiters(found: Sequence[Record]) -> list[Waiter]:
-    waiters = []
-    for record in found:
-        since = parse_instant(record.item.get("since"))
-        if since is not None:
-            waiters.append(Waiter(_key_of(record), since, parse_instant(record.item.get("breachAt"))))
-    return waiters
+    return [waiter for record in found if (waiter := _waiter(record.item)) is not None]
+
+
+def _waiter(item: Item) -> Waiter | None:
+    since = parse_instant(item.get("since"))
+    return None if since is None else Waiter(_run_in(item), since, parse_instant(item.get("breachAt")))
+
+
+def _place_of(store: Store, pool: str, key: RunKey) -> Waiter | None:
+    """Where a run stands, by its own record."""
+    item = store.get(_place_key(pool, key))
+    return None if item is None else _waiter(item)
 
 
 def _join(store: Store, pool: str, waiter: Waiter) -> list[Write]:
-    wait, aged = _line_keys(pool, waiter)
-    if store.get(wait) is not None:
+    before = _place_of(store, pool, waiter.key)
+    if before == waiter:
         return []
+    now = _line_keys(pool, waiter)
+    old = [] if before is None else [Delete(key) for key in _line_keys(pool, before) if key not in now]
+    place = Put(_place_key(pool, waiter.key), _standing(waiter), Missing() if before is None else _stands_at(before))
+    return [place, *old, *(Put(key, _standing(waiter)) for key in now)]
+
+
+def _left(pool: str, waiter: Waiter) -> list[Write]:
+    place = Delete(_place_key(pool, waiter.key), _stands_at(waiter))
+    return [place, *(Delete(key) for key in _line_keys(pool, waiter))]
+
+
+def _drop(store: Store, pool: str, waiter: Waiter) -> None:
+    """Out of the line, without the attempt's doing: it is over, or stands elsewhere."""
+    place = _place_of(store, pool, waiter.key)
+    if place == waiter:
+        store.commit(_left(pool, waiter))
+        return
+    kept = () if place is None else _line_keys(pool, place)
+    store.commit([Delete(key) for key in _line_keys(pool, waiter) if key not in kept])
+
+
+def _standing(waiter: Waiter) -> dict[str, str]:
     item = _names(waiter.key) | {"since": format_instant(waiter.since)}
-    if waiter.breach_at is not None:
-        item["breachAt"] = format_instant(waiter.breach_at)
-    return [Put(wait, item), Put(aged, item)]
+    return item if waiter.breach_at is None else item | {"breachAt": format_instant(waiter.breach_at)}
 
 
-def _leave(pool: str, waiter: Waiter) -> list[Write]:
-    return [Delete(key) for key in _line_keys(pool, waiter)]
+def _stands_at(waiter: Waiter) -> Matches:
+    breach_at = None if waiter.breach_at is None else format_instant(waiter.breach_at)
+    return Matches({"since": format_instant(waiter.since), "breachAt": breach_at}, present=True)
 
 
 def _line_keys(pool: str, waiter: Waiter) -> tuple[Key, Key]:
     breach, since, _ = waiter.urgency
-    name = f"{waiter.key.pipeline}#{waiter.key.schedule}#{waiter.key.date}"
+    name = _name_in_line(waiter.key)
     return (
         records.control_key(POOL + pool, f"{_WAIT}{format_instant(breach)}#{format_instant(since)}#{name}"),
         records.control_key(POOL + pool, f"{_AGED}{format_instant(since)}#{name}"),
     )
+
+
+def _place_key(pool: str, key: RunKey) -> Key:
+    return records.control_key(POOL + pool, _PLACE + _name_in_line(key))
+
+
+def _name_in_line(key: RunKey) -> str:
+    return f"{key.pipeline}#{key.schedule}#{key.date}"
 
 
 # ------------------------------------------------------------------------------------------------------- records
@@ -205,11 +244,10 @@ def _held_by(key: RunKey) -> Matches:
 
 
 def _is_of(record: Record, key: RunKey) -> bool:
-    return _key_of(record) == key
+    return _run_in(record.item) == key
 
 
-def _key_of(record: Record) -> RunKey:
-    item = record.item
+def _run_in(item: Item) -> RunKey:
     return RunKey(str(item.get("pipeline")), str(item.get("schedule")), str(item.get("date")))
 
 
