@@ -18,7 +18,7 @@ from interlock.model.run import JobRecord, Run, RunStatus
 from tests.crash import pipelines
 from tests.crash.serve_process import Accident
 from tests.crash.stage import PATIENCE, ROOT, Scene
-from tests.jobs.command_trials import Gate, marker, wait_for_wrapper
+from tests.jobs.command.trials import Gate, marker, wait_for_wrapper
 
 START: Final = "start"
 END: Final = "end"

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.jobs.command.target import CommandRunner
 from tests.conformance.manual_clock import ManualClock
-from tests.jobs.command_trials import Notices
+from tests.jobs.command.trials import Notices
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from interlock.jobs.external import ExternalRunner
 from interlock.model.errors import JobStopError
 from interlock.ports.jobs import JobOutput, JobRunner, JobStarted, JobState, JobStatus
-from tests.jobs.command_trials import request
+from tests.jobs.command.trials import request
 
 
 def test_a_start_is_the_run_id_and_a_lost_one_the_same() -> None:

@@ -19,9 +19,9 @@ from interlock.embedded.targets import abilities
 from interlock.model.keys import RunKey
 from interlock.model.run import JobEvent, RunStatus
 from tests.api.running import until
-from tests.jobs.airflow_server import PASSWORD, USER, FakeAirflow
+from tests.jobs.airflow.server import PASSWORD, USER, FakeAirflow
 from tests.jobs.api_server import ApiServer, Call, Reply
-from tests.jobs.databricks_server import CLIENT, SECRET, FakeDatabricks
+from tests.jobs.databricks.server import CLIENT, SECRET, FakeDatabricks
 from tests.jobs.foreign import installed
 
 PAGES = Path(__file__).parents[2] / "docs" / "guide" / "jobs"

@@ -9,7 +9,8 @@ from interlock.model.errors import JobStopError
 from interlock.model.run import FailureCategory, FinalReason, JobEvent, RunStatus
 from interlock.ports.jobs import JobStop
 from tests.jobs.api_server import Reply
-from tests.jobs.sites import SECRETS, SITES, Airflow3, HttpPoll, Site, SiteWorld, breaks, served, succeeds
+from tests.jobs.sites import SECRETS, SITES, Airflow3, HttpPoll, Site, served
+from tests.jobs.stage import TargetWorld, breaks, crash, succeeds
 
 
 @pytest.fixture(params=SITES, ids=lambda kind: kind.__name__)
@@ -19,14 +20,14 @@ def site(request: pytest.FixtureRequest) -> Iterator[Site]:
         yield made
 
 
-def silent(world: SiteWorld) -> None:
+def silent(world: TargetWorld) -> None:
     """No secret is in anything that was kept."""
     kept = world.everything_kept()
     assert not [name for name, value in SECRETS.items() if value in kept]
 
 
 def test_from_the_sensor_to_completed(site: Site) -> None:
-    world = SiteWorld(site, {"+10m": succeeds})
+    world = TargetWorld(site, {"+10m": succeeds})
     world.play()
     assert (world.run.status, world.run.attempt) == (RunStatus.COMPLETED, 1)
     counts = world.counts()
@@ -36,7 +37,7 @@ def test_from_the_sensor_to_completed(site: Site) -> None:
 
 
 def test_a_failure_is_classified_and_retried(site: Site) -> None:
-    world = SiteWorld(site, {"+10m": breaks, "+20m": succeeds}, maxCodeRetries=1)
+    world = TargetWorld(site, {"+10m": breaks, "+20m": succeeds}, maxCodeRetries=1)
     world.play()
     assert (world.run.status, world.run.attempt) == (RunStatus.COMPLETED, 2)
     failed = next(record for record in world.job_log if record.event is JobEvent.FAIL)
@@ -47,7 +48,7 @@ def test_a_failure_is_classified_and_retried(site: Site) -> None:
 
 
 def test_a_failure_without_a_retry_is_the_end(site: Site) -> None:
-    world = SiteWorld(site, {"+10m": breaks})
+    world = TargetWorld(site, {"+10m": breaks})
     world.play()
     assert (world.run.status, world.run.final_reason) == (RunStatus.FAILED_FINAL, FinalReason.RETRIES_USED_UP)
     assert site.started() == 1
@@ -55,7 +56,7 @@ def test_a_failure_without_a_retry_is_the_end(site: Site) -> None:
 
 def test_a_lost_answer_starts_nothing_twice(site: Site) -> None:
     site.server.lose_next_post = True
-    world = SiteWorld(site, {"+10m": succeeds})
+    world = TargetWorld(site, {"+10m": succeeds})
     world.play()
     assert (world.run.status, world.run.attempt, site.started()) == (RunStatus.COMPLETED, 1, 1)
     assert [record.event for record in world.job_log] == [JobEvent.INFRA_TRIGGER_FAILURE, JobEvent.SUCCESS]
@@ -66,7 +67,7 @@ def test_a_lost_answer_of_a_target_without_a_key_is_told_and_not_repeated() -> N
     site.config["idempotent"] = False
     site.server.lose_next_post = True
     with served(site):
-        world = SiteWorld(site, {})
+        world = TargetWorld(site, {})
         world.play()
     assert (world.run.status, world.run.final_reason) == (RunStatus.FAILED_FINAL, FinalReason.UNCERTAIN)
     assert (world.counts()["TRIGGER_UNCERTAIN"], site.started()) == (1, 1)
@@ -74,14 +75,14 @@ def test_a_lost_answer_of_a_target_without_a_key_is_told_and_not_repeated() -> N
 
 def test_a_target_that_is_down_is_tried_again(site: Site) -> None:
     site.server.next_replies = [Reply(503, {"detail": "not now"})]
-    world = SiteWorld(site, {"+10m": succeeds})
+    world = TargetWorld(site, {"+10m": succeeds})
     world.play()
     assert (world.run.status, site.started()) == (RunStatus.COMPLETED, 1)
     assert world.job_log[0].category is FailureCategory.TRANSIENT
 
 
 def test_the_controller_dies_while_the_job_runs(site: Site) -> None:
-    world = SiteWorld(site, {"+5m": None, "+10m": succeeds, "+11m": None})
+    world = TargetWorld(site, {"+5m": crash, "+10m": succeeds, "+11m": crash})
     world.play()
     assert (world.run.status, world.run.attempt) == (RunStatus.COMPLETED, 1)
     assert (site.started(), world.crashes) == (1, 2)
@@ -89,14 +90,14 @@ def test_the_controller_dies_while_the_job_runs(site: Site) -> None:
 
 
 def test_a_job_is_stopped(site: Site) -> None:
-    def stop(world: SiteWorld) -> None:
+    def stop(world: TargetWorld) -> None:
         if site.stoppable:
             assert world.runner.stop(world.request(), world.run.job_id) is JobStop.REQUESTED
         else:
             with pytest.raises(JobStopError, match="interlock job report gold"):
                 world.runner.stop(world.request(), world.run.job_id)
 
-    world = SiteWorld(site, {"+5m": stop, **({} if site.stoppable else {"+10m": succeeds})})
+    world = TargetWorld(site, {"+5m": stop, **({} if site.stoppable else {"+10m": succeeds})})
     world.play()
     expected = RunStatus.FAILED_FINAL if site.stoppable else RunStatus.COMPLETED
     assert world.run.status is expected
@@ -105,11 +106,11 @@ def test_a_job_is_stopped(site: Site) -> None:
 
 
 def test_a_run_is_cancelled_at_its_target_also_over_a_crash(site: Site) -> None:
-    def asked(world: SiteWorld) -> None:
+    def asked(world: TargetWorld) -> None:
         assert cancelling.cancel(world.control, world.run.key, reason="wrong input", by="ana") == "stopping"
 
     ends = {} if site.stoppable else {"+20m": breaks}
-    world = SiteWorld(site, {"+5m": asked, "+5.5m": None, **ends}, maxRetries=2, maxCodeRetries=2)
+    world = TargetWorld(site, {"+5m": asked, "+5.5m": crash, **ends}, maxRetries=2, maxCodeRetries=2)
     world.play()
     assert (world.run.status, world.run.final_reason) == (RunStatus.FAILED_FINAL, FinalReason.CANCELLED)
     assert (world.counts()["JOB_CANCELLED"], world.run.attempt, site.started()) == (1, 1, 1)
@@ -118,7 +119,7 @@ def test_a_run_is_cancelled_at_its_target_also_over_a_crash(site: Site) -> None:
 
 
 def test_the_controller_reads_what_a_job_wrote(site: Site) -> None:
-    world = SiteWorld(site, {"+10m": breaks})
+    world = TargetWorld(site, {"+10m": breaks})
     world.play()
     found = job_output.read(world.control, world.run.key)
     assert "12 rows" in found.text
@@ -127,7 +128,7 @@ def test_the_controller_reads_what_a_job_wrote(site: Site) -> None:
 
 
 def test_what_a_job_wrote_is_read_and_where_it_is_looked_at(site: Site) -> None:
-    world = SiteWorld(site, {"+10m": breaks})
+    world = TargetWorld(site, {"+10m": breaks})
     world.play()
     output = world.runner.output(world.request(), world.run.job_id)
     assert "12 rows" in output.text
@@ -143,7 +144,7 @@ def test_a_dag_that_is_paused_is_refused_at_once() -> None:
     site = Airflow3()
     site.airflow.add_dag("orders", is_paused=True)
     with served(site):
-        world = SiteWorld(site, {}, maxRetries=5)
+        world = TargetWorld(site, {}, maxRetries=5)
         world.play()
     assert (world.run.status, world.run.final_reason) == (RunStatus.FAILED_FINAL, FinalReason.TRIGGER_EXHAUSTED)
     assert (len(world.job_log), site.started()) == (2, 0)

@@ -17,7 +17,7 @@ from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory, Run, RunStatus
 from interlock.ports.jobs import JobRequest, JobRunner, JobStop
 from tests.api.running import until
-from tests.jobs.sites import DAY, KEY
+from tests.jobs.stage import DAY, KEY
 
 # Says what it was given, says that it is up, and goes on until it is stopped.
 SCRIPT = 'echo "$DAY in $(basename "$PWD") with $PASSWORD"; echo up > up; sleep 600'

@@ -6,8 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from interlock.embedded.clock import SystemClock
 from tests.api.running import Process, until
-from tests.jobs.sites import DAY, SECRETS, Airflow3, Databricks, HttpPoll, Site, document, served
+from tests.jobs.sites import SECRETS, Airflow3, Databricks, HttpPoll, Site, served
+from tests.jobs.stage import DAY, document
 
 
 @pytest.fixture(params=[Airflow3, Databricks, HttpPoll], ids=lambda kind: kind.__name__)
@@ -30,7 +32,7 @@ def test_the_job_of_a_killed_controller_is_followed(site: Site, tmp_path: Path) 
     finally:
         first.kill()
         first.client.close()
-    site.end()
+    site.end(SystemClock().now())
     second = Process(tmp_path, environment=SECRETS)
     try:
         found = until(lambda: run if (run := second.run("gold", DAY))["status"] == "COMPLETED" else None, "the end")

@@ -14,7 +14,7 @@ from interlock.model.errors import InterlockError, JobStartError
 from interlock.ports.job_targets import TargetSettings, known_types
 from interlock.ports.jobs import JobRunner, JobState, JobStop, Recovery
 from tests.conformance.manual_clock import ManualClock
-from tests.jobs.command_trials import request
+from tests.jobs.command.trials import request
 from tests.jobs.foreign import installed
 
 SETTINGS = TargetSettings(clock=ManualClock())

@@ -16,7 +16,7 @@ from interlock.model.errors import InterlockError, JobStartError, JobStopError, 
 from interlock.model.keys import RunKey
 from interlock.ports.jobs import JobOutput, JobRequest, JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery
 from tests.conformance.manual_clock import ManualClock
-from tests.jobs.command_trials import Notices
+from tests.jobs.command.trials import Notices
 
 PASSWORD = "hunter2-and-more"
 

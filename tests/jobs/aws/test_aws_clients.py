@@ -18,7 +18,7 @@ from interlock.model.errors import InterlockError, JobStartError, UnavailableErr
 from interlock.model.job_configs import GlueConfig
 from tests.conformance.manual_clock import ManualClock
 from tests.jobs.aws.moto_services import ROLE, Aws, refuse
-from tests.jobs.command_trials import request
+from tests.jobs.command.trials import request
 
 CONFIG = GlueConfig(job_name="etl")
 

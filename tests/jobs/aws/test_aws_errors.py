@@ -12,7 +12,7 @@ from interlock.model.job_configs import GlueConfig
 from interlock.model.run import FailureCategory
 from tests.conformance.manual_clock import ManualClock
 from tests.jobs.aws.moto_services import refuse
-from tests.jobs.command_trials import request
+from tests.jobs.command.trials import request
 
 PERMANENT, TRANSIENT, UNKNOWN = Refusal.PERMANENT, Refusal.TRANSIENT, Refusal.UNKNOWN
 

@@ -13,7 +13,7 @@ from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery
 from tests.conformance.manual_clock import ManualClock
 from tests.jobs.aws.moto_services import Aws, refuse
-from tests.jobs.command_trials import request
+from tests.jobs.command.trials import request
 
 ARGUMENTS = ["spark-submit", "s3://etl/gold.py", "2026-03-02"]
 

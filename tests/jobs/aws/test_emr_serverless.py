@@ -11,7 +11,7 @@ from interlock.model.job_configs import EmrServerlessConfig
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery
 from tests.jobs.aws.moto_services import ROLE, Aws, refuse, respond
-from tests.jobs.command_trials import request
+from tests.jobs.command.trials import request
 
 SPARK = {"sparkSubmit": {"entryPoint": "s3://etl/gold.py", "entryPointArguments": ["2026-03-02"]}}
 HIVE = {"hive": {"query": "s3://etl/gold.sql"}}

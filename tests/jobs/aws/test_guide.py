@@ -16,12 +16,13 @@ from interlock.model.errors import InterlockError
 from interlock.model.keys import RunKey
 from interlock.model.run import RunStatus
 from interlock.ports.jobs import JobRequest
-from tests.jobs.aws import stage
+from tests.jobs.aws import targets as aws_targets
 from tests.jobs.aws.moto_services import Aws, respond
-from tests.jobs.aws.stage import AwsWorld, Target, succeeds
+from tests.jobs.aws.targets import AwsTarget
+from tests.jobs.stage import DAY, TargetWorld, succeeds
 
 PAGES = Path(__file__).parents[3] / "docs" / "guide" / "jobs"
-KEY = RunKey("gold-revenue", "cron", stage.DAY)
+KEY = RunKey("gold-revenue", "cron", DAY)
 ACTIONS = {"emr": "elasticmapreduce", "stepfunctions": "states", "lambda:Invoke": "lambda:InvokeFunction"}
 
 
@@ -32,33 +33,33 @@ def printed(page: str, language: str) -> str:
     return found[1]
 
 
-def glue(aws: Aws) -> Target:
+def glue(aws: Aws) -> AwsTarget:
     aws.glue_job("gold-revenue-etl")
-    target = stage.Glue(aws)
+    target = aws_targets.Glue(aws)
     target.job = "gold-revenue-etl"
     return target
 
 
-def emr(aws: Aws) -> Target:
-    target = stage.Emr(aws)
+def emr(aws: Aws) -> AwsTarget:
+    target = aws_targets.Emr(aws)
     target.renamed("j-2AXXXXXXGAPLF")
     return target
 
 
-def emr_serverless(aws: Aws) -> Target:
-    target = stage.EmrServerless(aws)
+def emr_serverless(aws: Aws) -> AwsTarget:
+    target = aws_targets.EmrServerless(aws)
     target.renamed("00fabcdefghijk01")
     return target
 
 
-def step_function(aws: Aws) -> Target:
-    target = stage.StepFunction(aws)
+def step_function(aws: Aws) -> AwsTarget:
+    target = aws_targets.StepFunction(aws)
     target.machine = aws.state_machine("gold-revenue")
     return target
 
 
-def function(aws: Aws) -> Target:
-    target = stage.LambdaSync(aws)
+def function(aws: Aws) -> AwsTarget:
+    target = aws_targets.LambdaSync(aws)
     aws.function("gold-revenue", lambda _event: {"rows": 5})
     return target
 
@@ -89,7 +90,7 @@ def test_a_config_is_valid_as_printed(page: str, tmp_path: Path) -> None:
 def test_a_config_runs_as_printed(page: str, aws: Aws) -> None:
     target = TARGETS[page](aws)
     acts = {} if target.tells else {"+10m": succeeds}
-    world = AwsWorld(target, acts, document=yaml.safe_load(printed(page, "yaml")), sensor="upstream-complete", key=KEY)
+    world = TargetWorld(target, acts, config=yaml.safe_load(printed(page, "yaml")), sensor="upstream-complete", key=KEY)
     world.play()
     assert (world.run.status, world.run.attempt) == (RunStatus.COMPLETED, 1)
     assert target.started() == 1
@@ -100,7 +101,7 @@ def test_a_policy_allows_the_calls_that_are_made(page: str, aws: Aws) -> None:
     target = TARGETS[page](aws)
     document = yaml.safe_load(printed(page, "yaml"))
     config = {name: value for name, value in document["job"]["config"].items() if name != "payload"}
-    runner = target.runner(AwsWorld(target, {}).clock)
+    runner = target.runner(TargetWorld(target, {}).clock)
     asked = JobRequest(key=KEY, attempt=1, run_id="run-1", config=config)
     if page == "emr-serverless.md":
         respond(target.clients.reading("emr-serverless", aws_config()), "GetDashboardForJobRun", {"url": "https://x"})
@@ -111,7 +112,7 @@ def test_a_policy_allows_the_calls_that_are_made(page: str, aws: Aws) -> None:
     written(aws, page, started.job_id)
     runner.output(asked, started.job_id)
     if not target.tells:
-        succeeds(AwsWorld(target, {}))
+        succeeds(TargetWorld(target, {}))
         runner.check(asked, started.job_id)
     allowed = set(_actions(msgspec.json.decode(printed(page, "json"))))
     assert {_action(call) for call in target.clients.made} == allowed - {"iam:PassRole"}

@@ -14,7 +14,7 @@ from interlock.model.job_configs import LambdaConfig
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery
 from tests.jobs.aws.moto_services import ACCOUNT, Aws, FunctionFailedError, refuse
-from tests.jobs.command_trials import request
+from tests.jobs.command.trials import request
 
 SYNC, ASYNC = request(functionName="etl"), request(functionName="etl", mode="async")
 CONFIG = LambdaConfig(function_name="etl")

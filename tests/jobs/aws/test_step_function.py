@@ -12,7 +12,7 @@ from interlock.model.job_configs import StepFunctionConfig
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import OUTPUT_LIMIT, JobRequest, JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery
 from tests.jobs.aws.moto_services import ACCOUNT, REGION, Aws, refuse
-from tests.jobs.command_trials import request
+from tests.jobs.command.trials import request
 
 EXECUTION = f"arn:aws:states:{REGION}:{ACCOUNT}:execution:etl:run-1"
 CONFIG = StepFunctionConfig(state_machine_arn="x", region=REGION)

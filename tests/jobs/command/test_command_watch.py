@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from interlock.jobs.command.watch import ExitWatch
-from tests.jobs.command_trials import LONG
+from tests.jobs.command.trials import LONG
 
 
 class Answers:

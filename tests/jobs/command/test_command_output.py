@@ -20,7 +20,7 @@ from interlock.jobs.command.target import CommandRunner
 from interlock.jobs.command.wrapper import OUTPUT
 from interlock.ports.jobs import JobState
 from tests.conformance.manual_clock import ManualClock
-from tests.jobs.command_trials import Gate, Notices, request, wait_for_wrapper
+from tests.jobs.command.trials import Gate, Notices, request, wait_for_wrapper
 
 LIMIT = 256 * 1024
 LINES = 200_000

@@ -20,8 +20,8 @@ from interlock.model.errors import JobStopError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import OUTPUT_LIMIT, JobOutput, JobRunner, JobState, JobStop
 from tests.conformance.manual_clock import ManualClock
-from tests.jobs.command_trials import LONG, Gate, Notices, marker, request, wait_for_wrapper
-from tests.jobs.test_command_restart import Controller, controller, started_and_killed
+from tests.jobs.command.test_command_restart import Controller, controller, started_and_killed
+from tests.jobs.command.trials import LONG, Gate, Notices, marker, request, wait_for_wrapper
 
 __all__ = ["controller"]
 

@@ -11,7 +11,7 @@ from interlock.jobs.http.target import HttpRunner
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobOutput, JobRequest, JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery
-from tests.jobs.command_trials import request
+from tests.jobs.command.trials import request
 from tests.jobs.loopback import Answer, Server
 
 CALLBACK = "https://interlock.example.org/api/v1/callbacks/a.b"

@@ -19,9 +19,9 @@ from interlock.model.errors import InterlockError, JobStartError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobStarted, JobState, JobStatus, Recovery
 from tests.conformance.manual_clock import ManualClock
-from tests.jobs.command_trials import LONG, Gate, Notices, marker, request, wait_for_wrapper
+from tests.jobs.command.trials import LONG, Gate, Notices, marker, request, wait_for_wrapper
 
-PROJECT = Path(__file__).parent.parent.parent
+PROJECT = Path(__file__).parents[3]
 FAR = datetime(2100, 1, 1, tzinfo=UTC)
 
 Controller = Callable[..., "subprocess.Popen[str]"]
@@ -34,7 +34,7 @@ def controller(root: Path) -> Iterator[Controller]:
 
     def start(point: str, *command: str) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.jobs.controller_process", str(root), point, *command],
+            [sys.executable, "-m", "tests.jobs.command.controller_process", str(root), point, *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -18,7 +18,7 @@ from interlock.model.errors import JobStartError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRunner, JobStarted, JobState, JobStatus, Recovery
 from tests.conformance.manual_clock import ManualClock
-from tests.jobs.command_trials import Gate, Notices, marker, request, wait_for_wrapper
+from tests.jobs.command.trials import Gate, Notices, marker, request, wait_for_wrapper
 
 PERMANENT, TRANSIENT, TIMEOUT = FailureCategory.PERMANENT, FailureCategory.TRANSIENT, FailureCategory.TIMEOUT
 

@@ -1,7 +1,7 @@
 """A controller of its own process, to be killed: starts one command, or dies on the way there.
 
-`python -m tests.jobs.controller_process ROOT POINT COMMAND...`: POINT says where it kills itself; "" lets it live, and
-it says so.
+`python -m tests.jobs.command.controller_process ROOT POINT COMMAND...`: POINT says where it kills itself; "" lets it
+live, and it says so.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from interlock.jobs.command.folder import RunFolder
 from interlock.jobs.command.target import CommandRunner
 from tests.conformance.manual_clock import ManualClock
-from tests.jobs.command_trials import request
+from tests.jobs.command.trials import request
 
 
 def die(*_args: object, **_options: object) -> NoReturn:

@@ -14,7 +14,7 @@ from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery
 from tests.conformance.manual_clock import ManualClock
-from tests.jobs.airflow_server import PASSWORD, USER, FakeAirflow
+from tests.jobs.airflow.server import PASSWORD, USER, FakeAirflow
 from tests.jobs.api_server import Reply
 from tests.jobs.loopback import unused_port
 

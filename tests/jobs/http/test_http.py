@@ -16,7 +16,7 @@ from interlock.jobs.http.target import HttpRunner
 from interlock.model.errors import InterlockError, JobStartError, UnavailableError
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRunner, JobStarted, JobState, JobStatus, Recovery
-from tests.jobs.command_trials import request
+from tests.jobs.command.trials import request
 from tests.jobs.loopback import Answer, Server, listener, unused_port
 
 SUCCEEDED = JobStarted(job_id="run-1", status=JobStatus(state=JobState.SUCCEEDED, answer="ok"))

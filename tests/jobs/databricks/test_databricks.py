@@ -12,7 +12,7 @@ from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
 from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobState, JobStatus, JobStop, Recovery
 from tests.jobs.api_server import Reply
-from tests.jobs.databricks_server import CLIENT, SECRET, TOKEN, FakeDatabricks
+from tests.jobs.databricks.server import CLIENT, SECRET, TOKEN, FakeDatabricks
 from tests.jobs.loopback import unused_port
 
 PERMANENT, TRANSIENT, TIMEOUT = FailureCategory.PERMANENT, FailureCategory.TRANSIENT, FailureCategory.TIMEOUT

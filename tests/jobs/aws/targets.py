@@ -1,14 +1,9 @@
-"""The embedded controller on virtual time, with the real targets, on moto's AWS.
+"""The targets on AWS to play whole runs in: each is the real one, on moto's AWS, with something to run in it."""
 
-A `Target` is one of the five with something to run in it: what the config says, how its jobs end, how many there are.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from interlock.control import catalog, records, starting
-from interlock.control.context import Control
 from interlock.jobs.aws.clients import AwsClients
 from interlock.jobs.aws.emr import EmrRunner
 from interlock.jobs.aws.emr_serverless import EmrServerlessRunner
@@ -16,26 +11,16 @@ from interlock.jobs.aws.glue import GlueRunner
 from interlock.jobs.aws.lambda_function import LambdaRunner
 from interlock.jobs.aws.step_function import StepFunctionRunner
 from interlock.model.job_configs import AwsConfig
-from interlock.model.keys import RunKey
-from interlock.model.run import JobRecord, Run
 from interlock.ports.clock import Clock
 from interlock.ports.jobs import JobRequest, JobRunner
-from interlock.simulation.jobs import ScriptedTargets
-from interlock.simulation.scenario import inline_scenario
-from interlock.simulation.world import World
 from tests.jobs.aws.moto_services import ROLE, Aws, FunctionFailedError
-
-DAY: Final = "2026-03-02"
-KEY: Final = RunKey("gold", "stream", DAY)
-START: Final = f"{DAY}T08:00:00Z"
-PASSING: Final = "Rate exceeded"
-BROKEN: Final = "no such column"
+from tests.jobs.stage import Target
 
 
 class _LossyClients(AwsClients):
     """Clients whose starts are made, and whose answers get lost when the test says so."""
 
-    def __init__(self, target: "Target") -> None:
+    def __init__(self, target: "AwsTarget") -> None:
         super().__init__()
         self._target = target
         self.made: list[str] = []
@@ -53,7 +38,7 @@ class _LossyClients(AwsClients):
 
 
 class _LossyClient:
-    def __init__(self, client: Any, target: "Target") -> None:
+    def __init__(self, client: Any, target: "AwsTarget") -> None:
         self._client = client
         self._target = target
 
@@ -65,10 +50,9 @@ class _LossyClient:
         return call
 
 
-class Target:
-    """One target with something to run in it."""
+class AwsTarget(Target):
+    """A target on AWS with something to run in it."""
 
-    type: str
     tells = False
     """The start itself says how the job ended."""
 
@@ -77,21 +61,17 @@ class Target:
         self.lost: list[BaseException] = []
         """What the next starts raise in place of their answer; the start itself is made."""
         self.clients = _LossyClients(self)
-        self.config: dict[str, Any] = {}
+        self.config = {}
+
+    def runners(self, clock: Clock) -> Mapping[str, JobRunner]:
+        return {self.type: self.runner(clock)}
 
     def runner(self, clock: Clock) -> JobRunner:
-        raise NotImplementedError
-
-    def started(self) -> int:
-        """How many jobs there are."""
-        raise NotImplementedError
-
-    def end(self, now: datetime, error: str = "") -> None:
-        """The latest job ends."""
+        """What calls it."""
         raise NotImplementedError
 
 
-class Glue(Target):
+class Glue(AwsTarget):
     type = "glue"
 
     def __init__(self, aws: Aws) -> None:
@@ -114,7 +94,7 @@ class Glue(Target):
         self.aws.log("test/log/output", run.job_run_id, now, "wrote 5 rows")
 
 
-class Emr(Target):
+class Emr(AwsTarget):
     type = "emr"
 
     def __init__(self, aws: Aws) -> None:
@@ -138,7 +118,7 @@ class Emr(Target):
         step.state, step.last_state_change_reason = ("FAILED" if error else "COMPLETED"), error
 
 
-class EmrServerless(Target):
+class EmrServerless(AwsTarget):
     type = "emr-serverless"
 
     def __init__(self, aws: Aws) -> None:
@@ -179,7 +159,7 @@ class EmrServerless(Target):
         run.state, run.state_details = ("FAILED" if error else "SUCCESS"), error
 
 
-class StepFunction(Target):
+class StepFunction(AwsTarget):
     type = "step-function"
 
     def __init__(self, aws: Aws) -> None:
@@ -198,7 +178,7 @@ class StepFunction(Target):
         execution.status, execution.cause = ("FAILED" if error else "SUCCEEDED"), error or None
 
 
-class LambdaSync(Target):
+class LambdaSync(AwsTarget):
     type, tells = "lambda", True
 
     def __init__(self, aws: Aws) -> None:
@@ -219,111 +199,5 @@ class LambdaSync(Target):
         return len(self.aws.invocations)
 
 
-ALL: Final[tuple[type[Target], ...]] = (Glue, Emr, EmrServerless, StepFunction, LambdaSync)
-POLLED: Final[tuple[type[Target], ...]] = (Glue, Emr, EmrServerless, StepFunction)
-
-Act = Callable[["AwsWorld"], None]
-
-
-class _Targets(ScriptedTargets):
-    """The real target of one type, the scripted ones of the others; what happens at AWS happens at its instant."""
-
-    def __init__(self, target: Target, clock: Clock, acts: list[tuple[datetime, Callable[[], None]]]) -> None:
-        super().__init__({}, clock)
-        self._target = target
-        self._acts = sorted(acts, key=lambda act: act[0])
-
-    def runners(self) -> dict[str, JobRunner]:
-        return {**super().runners(), self._target.type: self._target.runner(self._clock)}
-
-    def next_end(self) -> datetime | None:
-        return self._acts[0][0] if self._acts else None
-
-    def ended(self, now: datetime) -> JobRequest | None:
-        while self._acts and self._acts[0][0] <= now:
-            self._acts.pop(0)[1]()
-        return None
-
-
-def pipeline(target: Target, **job: Any) -> dict[str, Any]:
-    """A pipeline whose job is in the target."""
-    return {
-        "pipeline": {"id": "gold"},
-        "schedule": {"trigger": {"key": "ready", "check": "exists"}},
-        "validation": {"rules": [{"key": "ready", "check": "exists"}]},
-        "job": {"type": target.type, "config": target.config, "maxCodeRetries": 0, **job},
-    }
-
-
-class AwsWorld(World):
-    """One run of a pipeline whose job is in the target; its sensor is written at 08:01."""
-
-    def __init__(
-        self,
-        target: Target,
-        acts: Mapping[str, Act],
-        *,
-        document: dict[str, Any] | None = None,
-        sensor: str = "ready",
-        key: RunKey = KEY,
-        **job: Any,
-    ) -> None:
-        crashes = [{"at": at, "crash": True} for at, act in acts.items() if act is crash]
-        written = {"at": "+1m", "sensor": f"{key.pipeline}/{sensor}#{DAY}", "data": {"status": "ready"}}
-        made = document or pipeline(target, **job)
-        scenario = inline_scenario(start=START, until="+3h", pipelines=[made], steps=[written, *crashes])
-        super().__init__(scenario)
-        self.target = target
-        self.key = key
-        at_aws = [(self._instant_of(at), self._bound(act)) for at, act in acts.items() if act is not crash]
-        self.targets = _Targets(target, self.clock, at_aws)
-
-    def _instant_of(self, at: str) -> datetime:
-        return self.scenario.start + timedelta(minutes=float(at.strip("+m")))
-
-    def _bound(self, act: Act) -> Callable[[], None]:
-        return lambda: act(self)
-
-    @property
-    def control(self) -> Control:
-        return self.engine.control
-
-    @property
-    def run(self) -> Run:
-        found = self.run_of(self.key)
-        assert found is not None
-        return found
-
-    @property
-    def job_log(self) -> list[JobRecord]:
-        return records.job_log(self.engine.store, self.key)
-
-    def request(self) -> JobRequest:
-        """The job of the latest attempt, as the controller would call its target."""
-        run = self.run
-        config = catalog.opened_with(self.engine.store, run.pipeline, run.config_version)
-        return starting.request_of(self.control, config, run)
-
-    def counts(self) -> dict[str, int]:
-        types = [event.type.value for event in self.events]
-        return {name: types.count(name) for name in dict.fromkeys(types)}
-
-
-def crash(world: AwsWorld) -> None:
-    """An act: the controller dies and starts again."""
-    raise AssertionError("played as a step of the scenario")
-
-
-def succeeds(world: AwsWorld) -> None:
-    """An act: the latest job succeeds."""
-    world.target.end(world.clock.now())
-
-
-def breaks(world: AwsWorld) -> None:
-    """An act: the latest job fails, by its own fault."""
-    world.target.end(world.clock.now(), BROKEN)
-
-
-def stumbles(world: AwsWorld) -> None:
-    """An act: the latest job fails, by the world's fault."""
-    world.target.end(world.clock.now(), PASSING)
+ALL: Final[tuple[type[AwsTarget], ...]] = (Glue, Emr, EmrServerless, StepFunction, LambdaSync)
+POLLED: Final[tuple[type[AwsTarget], ...]] = (Glue, Emr, EmrServerless, StepFunction)
