@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import cache
 from typing import Any, Final
 from unittest import mock
 
@@ -180,8 +181,9 @@ def dynamo(clock: Clock) -> Iterator[StrictDynamo]:
         yield StrictDynamo(client)
 
 
+@cache
 def session() -> Any:
-    """A session whose credentials are nobody's."""
+    """A session whose credentials are nobody's. One for all tests: it reads the models of its services once."""
     return boto3.session.Session(aws_access_key_id="nobody", aws_secret_access_key="nothing", region_name=REGION)
 
 

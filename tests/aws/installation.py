@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final
 
 from interlock.aws.clients import Clients
@@ -30,12 +29,6 @@ def queue_url(name: str) -> str:
 def queue_arn(name: str) -> str:
     """Its ARN."""
     return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{ENVIRONMENT}-interlock-{name}"
-
-
-@cache
-def one_session() -> Any:
-    """One for all tests: a session reads the models of its services once."""
-    return session()
 
 
 VARIABLES: Final = {
@@ -87,7 +80,7 @@ class Installation:
 def installation(clock: Clock, **variables: str) -> Iterator[Installation]:
     """An empty environment; `variables` are set besides, or instead."""
     with dynamo(clock) as tables:
-        clients = Clients(lambda service: tables if service == "dynamodb" else one_session().client(service))
+        clients = Clients(lambda service: tables if service == "dynamodb" else session().client(service))
         create_services(clients)
         settings = read_settings({**VARIABLES, **variables})
         yield Installation(Controller(settings, clients, clock), clients)

@@ -172,6 +172,10 @@ class StreamSuite(ABC):
         poisoned=st.sets(st.integers(0, 59), max_size=6),
     )
     def test_each_record_is_handled_in_order_or_is_a_dead_letter(self, written: list[str], poisoned: set[int]) -> None:
+        self.play(written, poisoned)
+
+    def play(self, written: list[str], poisoned: set[int]) -> None:
+        """Write a record to each of these partitions in turn, and have some of them fail."""
         with self.open_stream() as stream:
             for n, pk in enumerate(written):
                 write(stream, pk, [n])

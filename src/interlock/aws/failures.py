@@ -18,6 +18,7 @@ T = TypeVar("T")
 
 THROTTLED: Final = frozenset(
     {
+        "ExecutionLimitExceeded",
         "LimitExceededException",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
@@ -42,6 +43,14 @@ _DENIED: Final = frozenset(
         "InvalidClientTokenId",
         "UnauthorizedOperation",
         "UnrecognizedClientException",
+    }
+)
+_NOWHERE: Final = frozenset(
+    {
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "QueueDoesNotExist",
+        "ResourceNotFoundException",
+        "StateMachineDoesNotExist",
     }
 )
 _SETUP: Final = (NoCredentialsError, NoRegionError, PartialCredentialsError, ProfileNotFound)
@@ -83,7 +92,7 @@ def translated(error: Exception, doing: str) -> InterlockError:
     if isinstance(error, ClientError):
         if code_of(error) in _DENIED:
             return AccessError(f"{doing}: not allowed: {error}")
-        if code_of(error) == "ResourceNotFoundException":
+        if code_of(error) in _NOWHERE:
             return AccessError(f"{doing}: there is no such resource in this account and region: {error}")
         if code_of(error) in ("ValidationException", "ValidationError"):
             return CommitRefusedError(f"{doing}: {error}")

@@ -1,0 +1,89 @@
+"""StepFunctionsExecutions: names, closed executions and tokens on moto, and answers that only AWS gives."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+from moto import mock_aws
+
+from interlock.aws.clients import Clients
+from interlock.aws.executions import StepFunctionsExecutions, execution_arn
+from interlock.aws.failures import AccessError
+from interlock.model.errors import ThrottledError, UnavailableError
+from interlock.ports.executions import StartResult
+from tests.aws.dynamo import session
+from tests.aws.installation import ACCOUNT, MACHINE
+
+INPUT = {"pipeline": "gold", "attempt": 1}
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/states"
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    with mock_aws():
+        made = session().client("stepfunctions")
+        definition = '{"StartAt": "A", "States": {"A": {"Type": "Wait", "Seconds": 60, "End": true}}}'
+        made.create_state_machine(name=MACHINE.rsplit(":", 1)[1], definition=definition, roleArn=ROLE)
+        yield made
+
+
+@pytest.fixture
+def executions(client: Any) -> StepFunctionsExecutions:
+    return StepFunctionsExecutions(Clients(lambda _: client), MACHINE)
+
+
+def test_a_start_may_be_repeated_while_it_is_open(client: Any, executions: StepFunctionsExecutions) -> None:
+    assert not executions.is_open("one")
+    assert executions.start("one", INPUT) is StartResult.STARTED
+    assert executions.is_open("one")
+    assert executions.start("one", dict(reversed(INPUT.items()))) is StartResult.STARTED, "AWS cannot tell it apart"
+    assert executions.start("one", {**INPUT, "attempt": 2}) is StartResult.ALREADY_OPEN
+    assert len(client.list_executions(stateMachineArn=MACHINE)["executions"]) == 1
+
+
+def test_a_name_is_used_once(client: Any, executions: StepFunctionsExecutions) -> None:
+    executions.start("one", INPUT)
+    client.stop_execution(executionArn=execution_arn(MACHINE, "one"))
+    assert not executions.is_open("one")
+    assert executions.start("one", INPUT) is StartResult.ALREADY_CLOSED
+
+
+@pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"])
+def test_nobody_waits_for_the_token(client: Any, executions: StepFunctionsExecutions, code: str) -> None:
+    with Stubber(client) as stub:
+        stub.add_client_error("send_task_success", code, http_status_code=400)
+        assert not executions.answer("token")
+
+
+def test_a_token_that_is_waited_for_is_answered(client: Any, executions: StepFunctionsExecutions) -> None:
+    with Stubber(client) as stub:
+        stub.add_response("send_task_success", {}, {"taskToken": "token", "output": "{}"})
+        assert executions.answer("token")
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "expected"),
+    [
+        ("ThrottlingException", 400, ThrottledError),
+        ("ExecutionLimitExceeded", 400, ThrottledError),
+        ("ServiceUnavailable", 503, UnavailableError),
+        ("AccessDeniedException", 400, AccessError),
+        ("StateMachineDoesNotExist", 400, AccessError),
+    ],
+)
+@pytest.mark.parametrize("call", ["start_execution", "describe_execution", "send_task_success"])
+def test_other_failures_are_errors_of_this_project(
+    client: Any, executions: StepFunctionsExecutions, call: str, code: str, status: int, expected: type[Exception]
+) -> None:
+    act = {
+        "start_execution": lambda: executions.start("one", INPUT),
+        "describe_execution": lambda: executions.is_open("one"),
+        "send_task_success": lambda: executions.answer("token"),
+    }[call]
+    with Stubber(client) as stub:
+        stub.add_client_error(call, code, http_status_code=status)
+        with pytest.raises(expected) as raised:
+            act()
+    assert isinstance(raised.value.__cause__, ClientError)
