@@ -1,6 +1,6 @@
 """StepFunctionsExecutions: names, closed executions and tokens on moto, and answers that only AWS gives."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -77,13 +77,13 @@ def test_a_token_that_is_waited_for_is_answered(client: Any, executions: StepFun
 def test_other_failures_are_errors_of_this_project(
     client: Any, executions: StepFunctionsExecutions, call: str, code: str, status: int, expected: type[Exception]
 ) -> None:
-    act = {
+    acts: dict[str, Callable[[], object]] = {
         "start_execution": lambda: executions.start("one", INPUT),
         "describe_execution": lambda: executions.is_open("one"),
         "send_task_success": lambda: executions.answer("token"),
-    }[call]
+    }
     with Stubber(client) as stub:
         stub.add_client_error(call, code, http_status_code=status)
         with pytest.raises(expected) as raised:
-            act()
+            acts[call]()
     assert isinstance(raised.value.__cause__, ClientError)

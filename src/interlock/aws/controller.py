@@ -15,6 +15,7 @@ from interlock.aws.bus import EventBridgeBus
 from interlock.aws.clients import Clients
 from interlock.aws.dead_letters import Letter, send_letter
 from interlock.aws.executions import StepFunctionsExecutions
+from interlock.aws.job_runs import remembering
 from interlock.aws.settings import AwsSettings, Function, SettingsError, read_settings
 from interlock.aws.store import DynamoStore
 from interlock.aws.streams import StreamBatch
@@ -102,7 +103,7 @@ class Controller:
             store=self.store,
             executions=self.executions,
             timers=self.timers,
-            jobs=job_runners(self.settings, self.clock),
+            jobs=remembering(job_runners(self.settings, self.clock), self.store, self.clock),
             clock=self.clock,
             new_id=new_id,
             settings=self.control_settings,

@@ -199,6 +199,19 @@ class DynamoStore:
         """The ids of all pipelines that have a CONFIG item, sorted. May lag behind a foreign write of a CONFIG."""
         return [record.key.sk[len(PIPELINE) :] for record in self.query(Table.CONTROL, REGISTRY, PIPELINE)]
 
+    def register(self, pipeline: str) -> None:
+        """Have the registry agree with the CONFIG item, which somebody else may have written without it."""
+        config, entry = (
+            Key(Table.CONTROL, PIPELINE + pipeline, CONFIG),
+            Key(Table.CONTROL, REGISTRY, PIPELINE + pipeline),
+        )
+        item, listed = self.get_many([config, entry])
+        if item is None and listed is not None:
+            self.commit([Delete(entry), Require(config, Missing())])
+        elif item is not None and listed is None:
+            entered = {name: item[name] for name in ("ttl",) if name in item}
+            self.commit([Put(entry, entered), Require(config, Present())])
+
     def events_by_type(
         self, type_: str, *, since: int, until: int, limit: int, after: Key | None = None, reverse: bool = False
     ) -> list[Record]:
