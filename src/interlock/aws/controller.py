@@ -115,6 +115,7 @@ class Controller:
         return Settings(
             execution_timeout=self.settings.execution_timeout,
             stretch_timeout=False,
+            tick_timers=True,
             trigger_max_attempts=self.settings.trigger_max_attempts,
             pools=self.settings.pools,
             environment=for_jobs(self.settings.variables),

@@ -9,10 +9,8 @@ from typing import Any
 import structlog
 
 from interlock.aws.controller import Controller
-from interlock.control import after_run, router, sla_monitor
-from interlock.control.context import Control
-from interlock.model.keys import RunKey
-from interlock.ports.timers import Timer, TimerKind
+from interlock.control import timers
+from interlock.ports.timers import Timer
 
 _log = structlog.get_logger(__name__)
 
@@ -31,24 +29,15 @@ def is_queue(event: Mapping[str, Any]) -> bool:
 
 def receive_timers(controller: Controller, event: Mapping[str, Any]) -> dict[str, Any]:
     """Fire the timers of the messages that still matter; what the queue is to be answered."""
+
+    def fire(timer: Timer) -> None:
+        timers.timer_due(controller.control, timer.kind, timer.payload)
+
     failed: list[dict[str, str]] = []
     for record in event["Records"]:
         try:
-            controller.timers.receive(str(record["body"]), lambda timer: fire(controller.control, timer))
+            controller.timers.receive(str(record["body"]), fire)
         except Exception as error:  # noqa: BLE001 - the queue brings it again, then keeps it as a dead letter
             _log.error("timer-failed", message=record.get("messageId"), error=f"{type(error).__name__}: {error}")
             failed.append({"itemIdentifier": str(record.get("messageId", ""))})
     return {"batchItemFailures": failed}
-
-
-def fire(control: Control, timer: Timer) -> None:
-    """Call whom a timer is for."""
-    payload = timer.payload
-    key = RunKey(payload["pipeline"], payload["schedule"], payload["date"])
-    match timer.kind:
-        case TimerKind.SLA:
-            sla_monitor.handle(control, payload)
-        case TimerKind.RETRY:
-            router.retry_due(control, key, payload["attempt"])
-        case TimerKind.POST_RUN:
-            after_run.recheck(control, key, payload["attempt"])
