@@ -28,6 +28,8 @@ resource "aws_sqs_queue" "this" {
 
   visibility_timeout_seconds = each.value.visibility
   message_retention_seconds  = 1209600
+  # A dead letter holds a whole record, and an item has up to 400 KB.
+  max_message_size = 1048576
 
   redrive_policy = each.value.dead == null ? null : jsonencode({
     deadLetterTargetArn = local.queue_arns[each.value.dead]

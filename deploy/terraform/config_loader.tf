@@ -2,7 +2,8 @@
 # resolved): Terraform stores its output and reads no YAML. The digests in it make sure that it is of these very files.
 
 locals {
-  validated = var.pipelines_json == null ? { configs = [], calendars = [], files = [], errors = [] } : jsondecode(file(var.pipelines_json))
+  nothing   = jsonencode({ configs = [], calendars = [], files = [], errors = [] })
+  validated = jsondecode(var.pipelines_json == null ? local.nothing : file(var.pipelines_json))
 
   configs   = { for config in local.validated.configs : config.id => config }
   calendars = { for calendar in local.validated.calendars : calendar.name => calendar }
@@ -16,6 +17,18 @@ locals {
   added_files = setsubtract(
     flatten([for folder in local.validated_folders : [for name in fileset("${var.pipelines_root}/${folder}", "*.{yaml,yml,json}") : folder == "." ? name : "${folder}/${name}"]]),
     [for found in local.validated.files : found.path],
+  )
+
+  # What needs a machine of its own is refused here, by name, as `interlock plan --store aws://...` refuses it.
+  documents = { for id, config in local.configs : id => jsondecode(config.document) }
+  refused = concat(
+    [for id, document in local.documents : "${id} (a command job)" if try(document.job.type, "") == "command"],
+    [for id, document in local.documents : "${id} (callback: true)" if try(document.job.config.callback, false)],
+    flatten([
+      for id, document in local.documents : [
+        for probe in try(document.probes, []) : "${id} (a ${probe.type} probe)" if contains(["command", "file", "sql"], probe.type)
+      ]
+    ]),
   )
 }
 
@@ -37,6 +50,10 @@ resource "terraform_data" "validated" {
     precondition {
       condition     = length(local.added_files) == 0
       error_message = "Not there when interlock validate was run: ${join(", ", local.added_files)}. Run it again: interlock validate --json FOLDER > ${coalesce(var.pipelines_json, "pipelines.json")}"
+    }
+    precondition {
+      condition     = length(local.refused) == 0
+      error_message = "Cannot run on AWS: ${join(", ", local.refused)}."
     }
   }
 }

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from typer.main import get_command
 from interlock import __version__
 from interlock.cli import main as cli
 from interlock.cli.main import main
+from interlock.config.stored import config_version, read_stored
+from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError
 from tests.config.test_loader import EXAMPLES, TEN_MISTAKES, valid
 
@@ -126,12 +129,32 @@ def test_validate_json(capsys: pytest.CaptureFixture[str], folder: Path) -> None
     outcome = run(capsys, "validate", "--json", ".")
     assert outcome.code == 1
     report = json.loads(outcome.out)
-    assert list(report) == ["pipelines", "errors", "warnings"]
+    assert list(report) == ["pipelines", "errors", "warnings", "configs", "calendars", "files"]
     assert report["pipelines"] == 2
     (error,) = report["errors"]
     assert error["message"].startswith("[] is a list, not text")
     assert {**error, "message": ""} == {"file": "pipelines/b.yaml", "line": 4, "path": "job.type", "message": ""}
     assert [warning["path"] for warning in report["warnings"]] == ["sla"]
+
+
+def test_validate_json_says_what_is_stored_and_of_which_files(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    """The Terraform module stores it, unless the files have changed since."""
+    (folder / "a.yaml").write_text(valid("a"))
+    calendars = folder.parent / "calendars"
+    calendars.mkdir()
+    (calendars / "days.yaml").write_text("name: days\ndays: [SAT, SUN]\ndates: ['2026-12-25']\n")
+    report = json.loads(run(capsys, "validate", "--json", ".").out)
+    (config,) = report["configs"]
+    assert (config["id"], config["file"]) == ("a", "pipelines/a.yaml")
+    assert config["version"] == config_version(json.loads(config["document"]))
+    assert isinstance(read_stored(json.loads(config["document"]), {}), PipelineConfig)
+    assert report["calendars"] == [
+        {"name": "days", "days": ["saturday", "sunday"], "dates": ["2026-12-25"], "description": ""}
+    ]
+    assert report["files"] == [
+        {"path": str(one.relative_to(folder.parent)), "sha256": sha256(one.read_bytes()).hexdigest()}
+        for one in (calendars / "days.yaml", folder / "a.yaml")
+    ]
 
 
 def test_text_that_looks_like_markup_is_printed_as_it_is(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

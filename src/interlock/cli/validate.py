@@ -59,11 +59,36 @@ def _pools(toml: Path) -> list[str] | None:
 
 
 def _print_json(result: "LoadResult") -> None:
+    """Also what the Terraform module stores: configs and calendars as they are stored, and the digests of their files.
+
+    `document` is text: exactly what the version is a hash of, which no tool on the way may write in another form.
+    """
+    from interlock.config.stored import canonical_json
+
     print_json(
         {
             "pipelines": result.pipelines,
             "errors": problem_rows(result.errors),
             "warnings": problem_rows(result.warnings),
+            "configs": [
+                {
+                    "id": one.config.id,
+                    "version": one.version,
+                    "file": one.file,
+                    "document": canonical_json(one.document).decode(),
+                }
+                for one in result.configs
+            ],
+            "calendars": [
+                {
+                    "name": calendar.name,
+                    "days": [str(day) for day in calendar.days],
+                    "dates": [str(date) for date in calendar.dates],
+                    "description": calendar.description,
+                }
+                for _, calendar in sorted(result.calendars.items())
+            ],
+            "files": [{"path": path, "sha256": digest} for path, digest in result.digests.items()],
         }
     )
 

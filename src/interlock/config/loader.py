@@ -5,6 +5,7 @@ an invalid config is never run.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path as FilePath
 
 import msgspec
@@ -48,6 +49,7 @@ class LoadResult(msgspec.Struct, frozen=True):
     """What was found: `pipelines` counts the files of pipelines, valid or not; `invalid` names those that are not.
 
     `rejected`: per file of a pipeline what keeps it from running, also what stands in its archetype.
+    `digests`: per file that was read its SHA-256, so that others can tell whether it is still the same.
     """
 
     configs: tuple[Loaded, ...]
@@ -56,6 +58,7 @@ class LoadResult(msgspec.Struct, frozen=True):
     pipelines: int
     invalid: tuple[str, ...] = ()
     rejected: Mapping[str, tuple[Problem, ...]] = {}
+    digests: Mapping[str, str] = {}
 
     @property
     def errors(self) -> tuple[Problem, ...]:
@@ -113,6 +116,7 @@ class _Load:
         self._seen: set[FilePath] = set()
         self._candidates: list[_Candidate] = []
         self._unread: set[str] = set()
+        self._digests: dict[str, str] = {}
         self._problems: dict[Problem, None] = {}  # in order, each once: an archetype's error concerns many pipelines
 
     def read_place(self, path: FilePath) -> None:
@@ -164,7 +168,12 @@ class _Load:
 
     def _read(self, file: FilePath) -> Document | tuple[Problem, ...]:
         refused = self._refusal(file)
-        return (Problem(str(file), None, "", f"is not obeyed: {refused}"),) if refused else read_file(file)
+        if refused:
+            return (Problem(str(file), None, "", f"is not obeyed: {refused}"),)
+        document = read_file(file)
+        if isinstance(document, Document):
+            self._digests[document.file] = sha256(document.data).hexdigest()
+        return document
 
     def _read_calendars(self, folder: FilePath | None) -> frozenset[str]:
         """The names of a folder's calendars. One that is broken counts: its own error is enough."""
@@ -288,7 +297,15 @@ class _Load:
         broken = [one for one in self._candidates if one.config is None]
         invalid = {_id_of(one.merged.document) or FilePath(one.merged.file).stem for one in broken} | self._unread
         rejected = {one.merged.file: tuple(one.errors) for one in broken}
-        return LoadResult(configs, self.calendars, tuple(problems), len(self._seen), tuple(sorted(invalid)), rejected)
+        return LoadResult(
+            configs,
+            self.calendars,
+            tuple(problems),
+            len(self._seen),
+            tuple(sorted(invalid)),
+            rejected,
+            dict(sorted(self._digests.items())),
+        )
 
 
 def _archetype_of(
