@@ -1,8 +1,6 @@
 """Alerts on their way: a durable queue in SQLite, and the workers that empty it.
 
-A delivery is begun (committed), sent, recorded as sent (committed, with the thread it belongs to). What is recorded as
-sent is never sent again. A crash between the second and the third leaves a delivery that was begun and not recorded:
-the channel is told, and either its receiver knows the alert by its id or the channel looks before it sends.
+How a delivery fares, from its begin to its end as sent or given up, is decided by `control.delivering`.
 
 Order: the alerts of a pipeline reach a channel one after the other. A failing one holds up its own pipeline on its own
 channel, and nothing else; only a receiver that asks for rest (Retry-After) gets it from all pipelines.
@@ -17,27 +15,19 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-import msgspec
 import structlog
 
-from interlock.control.alert_dispatcher import (
-    Delivery,
-    Failing,
-    Verdict,
-    judge,
-    pause_after,
-    remember_thread,
-    thread_of,
-)
+from interlock.control.alert_dispatcher import Delivery
+from interlock.control.delivering import GivenUp, Postponed, Sent, Standing, Tried, deliver, report
 from interlock.embedded import delivery_rows
 from interlock.embedded.clock import real_seconds
 from interlock.embedded.database import Database
 from interlock.embedded.dead_letters import Failure, LetterKind, bury
 from interlock.embedded.delivery_rows import COLUMNS, DeliveryRow, DeliveryState, instant, row_of
 from interlock.embedded.store import SqliteStore
-from interlock.model.events import EVENT_TTL_DAYS, Event
+from interlock.model.events import EVENT_TTL_DAYS
 from interlock.model.times import epoch_millis
-from interlock.ports.channel import Channel, DeliveryError
+from interlock.ports.channel import Channel
 from interlock.ports.clock import Clock
 
 _KEEP_SETTLED: Final = timedelta(days=EVENT_TTL_DAYS)
@@ -131,85 +121,14 @@ class Deliveries:
         return [row_of(columns) for channel in channels for columns in self._database.read(_DUE, (channel, *limit))]
 
     def _deliver(self, row: DeliveryRow) -> None:
-        now_ms = epoch_millis(self._clock.now())
-        if not self._database.write(lambda connection: delivery_rows.begin(connection, row, now_ms)):
-            return
-        try:
-            event, thread = self._send(row)
-        except Exception as error:  # noqa: BLE001  whatever a channel raises is a failure of its delivery
-            self._failed(row, error)
-        else:
-            self._sent(row, event, thread)
-
-    def _send(self, row: DeliveryRow) -> tuple[Event, str | None]:
-        channel = self._channels.get(row.channel)
-        if channel is None:
-            raise DeliveryError(
-                f"no channel {row.channel!r} is configured any more: add it to [[alerts]] and redrive, or purge this",
-                permanent=True,
-            )
-        try:
-            alert = row.alert
-        except msgspec.MsgspecError as error:
-            raise DeliveryError(f"delivery {row.id} holds no event: {error}", permanent=True) from error
-        thread = thread_of(self._store, row.channel, alert.event)
-        return alert.event, channel.send(alert, thread=thread, maybe_sent=row.begun_at)
-
-    def _sent(self, row: DeliveryRow, event: Event, thread: str | None) -> None:
-        now = self._clock.now()
-        now_ms = epoch_millis(now)
-        writes = remember_thread(row.channel, event, thread, now)
-
-        def record(connection: sqlite3.Connection) -> None:
-            sent = msgspec.structs.replace(row, tries=row.tries + 1)
-            if delivery_rows.settle(connection, sent, DeliveryState.SENT, now_ms) and writes:
-                self._store.apply(connection, writes, now_ms)
-
-        self._database.write(record)
-
-    # ------------------------------------------------------------------------------------------------ failing
-
-    def _failed(self, row: DeliveryRow, error: Exception) -> None:
-        # What a channel did not foresee may have happened at any point.
-        known = error if isinstance(error, DeliveryError) else DeliveryError(repr(error), uncertain=True)
-        now = self._clock.now()
-        failed = _after_failure(row, known, epoch_millis(now))
-        since = instant(failed.failing_ms or 0)
-        if judge(Failing(failed.tries, failed.refusals, since), now) is Verdict.GIVE_UP:
-            self._give_up(failed, known, since, now)
-            return
-        pause = pause_after(known, failed.tries, self._jitter())
-        if known.retry_after is not None:
-            self._resting[row.channel] = now + pause
-        due_ms = epoch_millis(now + pause)
-        self._database.write(lambda connection: delivery_rows.postpone(connection, failed, due_ms, str(known)))
-        _log.warning(
-            "an alert was not delivered; trying again",
-            channel=row.channel,
-            alert=row.event,
-            tries=failed.tries,
-            pause=round(pause.total_seconds(), 1),
-            error=str(known),
+        ledger = _RowLedger(self._database, self._store, row)
+        tried = deliver(
+            ledger, self._store, self._channels, row.channel, row.decode, clock=self._clock, jitter=self._jitter()
         )
-
-    def _give_up(self, row: DeliveryRow, error: DeliveryError, since: datetime, now: datetime) -> None:
-        failure = Failure(error=error, tries=row.tries, first_at=since, last_at=now)
-        # One that was refused says nothing about the next; one that never got through does.
-        failing_ms = None if error.permanent else row.failing_ms
-
-        def record(connection: sqlite3.Connection) -> None:
-            at = epoch_millis(now)
-            if delivery_rows.settle(connection, row, DeliveryState.DEAD, at, failing_ms, error=str(error)):
-                bury(connection, LetterKind.DELIVERY, row.channel, row.event, row.record(), failure)
-
-        self._database.write(record)
-        _log.error(
-            "an alert became a dead letter; `interlock dlq redrive` sends it again",
-            channel=row.channel,
-            alert=row.event,
-            tries=row.tries,
-            error=str(error),
-        )
+        if isinstance(tried, Postponed) and tried.rest_until is not None:
+            self._resting[row.channel] = tried.rest_until
+        if tried is not None:
+            report(tried, row.channel, row.event, self._clock.now())
 
     # ------------------------------------------------------------------------------------------------ threads
 
@@ -267,13 +186,38 @@ class Deliveries:
         return min(max(left, 0.0), _LONGEST_WAIT)
 
 
-def _after_failure(row: DeliveryRow, error: DeliveryError, now_ms: int) -> DeliveryRow:
-    # An earlier try whose end nobody knows stays unknown, whatever became of this one.
-    begun_ms = row.begun_ms if row.begun_ms is not None else now_ms if error.uncertain else None
-    return msgspec.structs.replace(
-        row,
-        tries=row.tries + 1,
-        refusals=row.refusals + int(error.permanent),
-        begun_ms=begun_ms,
-        failing_ms=row.failing_ms if row.failing_ms is not None else now_ms,
-    )
+class _RowLedger:
+    """`control.delivering.Ledger` of one row of the queue."""
+
+    def __init__(self, database: Database, store: SqliteStore, row: DeliveryRow) -> None:
+        self._database = database
+        self._store = store
+        self._row = row
+
+    def begin(self, now: datetime) -> Standing | None:
+        """See `Ledger`."""
+        row = self._row
+        if not self._database.write(lambda connection: delivery_rows.begin(connection, row, epoch_millis(now))):
+            return None
+        since = None if row.failing_ms is None else instant(row.failing_ms)
+        return Standing(row.tries, row.refusals, row.begun_at, since)
+
+    def record(self, tried: Tried, now: datetime) -> None:
+        """See `Ledger`."""
+        row = delivery_rows.standing_as(self._row, tried.standing)
+        now_ms = epoch_millis(now)
+
+        def write(connection: sqlite3.Connection) -> None:
+            match tried:
+                case Sent(_, writes):
+                    if delivery_rows.settle(connection, row, DeliveryState.SENT, now_ms) and writes:
+                        self._store.apply(connection, list(writes), now_ms)
+                case Postponed(_, until, error):
+                    delivery_rows.postpone(connection, row, epoch_millis(until), str(error))
+                case GivenUp(_, since, error, lane_since):
+                    failing_ms = None if lane_since is None else epoch_millis(lane_since)
+                    if delivery_rows.settle(connection, row, DeliveryState.DEAD, now_ms, failing_ms, error=str(error)):
+                        failure = Failure(error=error, tries=row.tries, first_at=since, last_at=now)
+                        bury(connection, LetterKind.DELIVERY, row.channel, row.event, row.record(), failure)
+
+        self._database.write(write)

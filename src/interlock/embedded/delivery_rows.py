@@ -14,8 +14,10 @@ from typing import Any, Final
 import msgspec
 
 from interlock.control.alert_dispatcher import Delivery
+from interlock.control.delivering import Standing
 from interlock.embedded.database import Row
 from interlock.model.events import Event
+from interlock.model.times import epoch_millis
 from interlock.ports.channel import Alert
 
 COLUMNS: Final = "id, channel, event, pipeline, item, queued_ms, tries, refusals, begun_ms, failing_ms"
@@ -69,8 +71,7 @@ class DeliveryRow(msgspec.Struct, frozen=True):
     begun_ms: int | None
     failing_ms: int | None
 
-    @property
-    def alert(self) -> Alert:
+    def decode(self) -> Alert:
         """What is to be sent. Raises msgspec.MsgspecError when the row holds no event."""
         return Alert(self.event, msgspec.json.decode(self.item, type=Event))
 
@@ -88,6 +89,18 @@ class DeliveryRow(msgspec.Struct, frozen=True):
             "item": msgspec.Raw(self.item.encode()),
             "begun": self.begun_ms,
         }
+
+
+def standing_as(row: DeliveryRow, standing: Standing) -> DeliveryRow:
+    """The row of a delivery that stands so now."""
+    begun, since = standing.begun_at, standing.failing_since
+    return msgspec.structs.replace(
+        row,
+        tries=standing.tries,
+        refusals=standing.refusals,
+        begun_ms=None if begun is None else epoch_millis(begun),
+        failing_ms=None if since is None else epoch_millis(since),
+    )
 
 
 def row_of(columns: Row) -> DeliveryRow:
