@@ -10,8 +10,7 @@ from moto import mock_aws
 
 from interlock.aws.clients import Clients
 from interlock.aws.executions import StepFunctionsExecutions, execution_arn
-from interlock.aws.failures import AccessError
-from interlock.model.errors import ThrottledError, UnavailableError
+from interlock.model.errors import AccessError, ThrottledError, UnavailableError
 from interlock.ports.executions import StartResult
 from tests.aws.dynamo import session
 from tests.aws.installation import ACCOUNT, MACHINE

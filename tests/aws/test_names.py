@@ -31,11 +31,11 @@ def test_the_partition_follows_the_region(region: str, partition: str) -> None:
     assert Names("prod", region, "1").state_machine_arn.startswith(f"arn:{partition}:states:{region}:")
 
 
-@pytest.mark.parametrize("text", ["", "p", "Prod", "1prod", "prod-", "a" * 33, "prod/x", "prod_x"])
+@pytest.mark.parametrize("text", ["", "p", "Prod", "1prod", "prod-", "a" * 32, "prod/x", "prod_x"])
 def test_what_is_no_environment(text: str) -> None:
     with pytest.raises(InvalidValueError, match="not the name of an environment"):
         check_environment(text)
 
 
 def test_what_is() -> None:
-    assert [check_environment(text) for text in ("prod", "team-a", "e2", "a" * 32)]
+    assert [check_environment(text) for text in ("prod", "team-a", "e2", "a" * 31)]

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from interlock.aws.changes import change_of
 from interlock.aws.dead_letters import LARGEST, Letter, letter_text, read_letter
-from interlock.aws.failures import AccessError
 from interlock.aws.settings import Function
 from interlock.aws.streams import StreamBatch, dated, table_name
-from interlock.model.errors import InvalidValueError, StoreError, ThrottledError, UnavailableError
+from interlock.model.errors import AccessError, InvalidValueError, StoreError, ThrottledError, UnavailableError
 from interlock.model.keys import Table
 from interlock.model.times import epoch_millis
 from interlock.ports.store import Change, Store

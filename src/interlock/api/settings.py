@@ -187,7 +187,8 @@ def store_path(address: str, folder: Path) -> Path:
     """The file of `sqlite:///interlock.db` (relative to the folder) or `sqlite:////var/lib/interlock.db`."""
     if address.startswith("aws://"):
         raise InvalidValueError(
-            f"{address}: on AWS the controller runs as functions; `serve` is for a sqlite:/// store"
+            f"{address}: on AWS the controller runs as functions, and this is for a sqlite:/// store:"
+            f" `interlock console --store {address}` serves API and page over an environment"
         )
     if not address.startswith(_SQLITE) or address == _SQLITE:
         raise InvalidValueError(f"{address!r} is not a store: write sqlite:///interlock.db")

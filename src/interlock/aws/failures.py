@@ -12,7 +12,14 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from interlock.model.errors import CommitRefusedError, InterlockError, StoreError, ThrottledError, UnavailableError
+from interlock.model.errors import (
+    AccessError,
+    CommitRefusedError,
+    InterlockError,
+    StoreError,
+    ThrottledError,
+    UnavailableError,
+)
 
 T = TypeVar("T")
 
@@ -54,10 +61,6 @@ _NOWHERE: Final = frozenset(
     }
 )
 _SETUP: Final = (NoCredentialsError, NoRegionError, PartialCredentialsError, ProfileNotFound)
-
-
-class AccessError(InterlockError):
-    """AWS cannot be asked as things are set up: no credentials, no region, a missing right."""
 
 
 def code_of(error: ClientError) -> str:

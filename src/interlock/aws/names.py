@@ -12,7 +12,7 @@ import msgspec
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import Table
 
-ENVIRONMENT_PATTERN: Final = r"[a-z][a-z0-9-]{0,30}[a-z0-9]"
+ENVIRONMENT_PATTERN: Final = r"[a-z][a-z0-9-]{0,29}[a-z0-9]"
 _ENVIRONMENT: Final = re.compile(ENVIRONMENT_PATTERN)
 
 
@@ -112,6 +112,31 @@ class Names(msgspec.Struct, frozen=True):
         suffix = "amazonaws.com.cn" if self.partition == "aws-cn" else "amazonaws.com"
         return f"https://sqs.{self.region}.{suffix}/{self.account}/{self.queue(queue)}"
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables that the functions are given, as far as they are names."""
+        queues = {
+            "TIMER_QUEUE": Queue.TIMERS,
+            "SLA_TIMER_QUEUE": Queue.SLA_TIMERS,
+            "ALERT_QUEUE": Queue.ALERTS,
+            "ALERT_DLQ": Queue.ALERTS_DLQ,
+            "CONTROL_DLQ": Queue.CONTROL_DLQ,
+            "JOBLOG_DLQ": Queue.JOBLOG_DLQ,
+            "EVENTS_DLQ": Queue.EVENTS_DLQ,
+        }
+        return {
+            "INTERLOCK_ENVIRONMENT": self.environment,
+            **{f"{table.name}_TABLE": name for table, name in self.tables.items()},
+            "STATE_MACHINE_ARN": self.state_machine_arn,
+            "EVENT_BUS_NAME": self.bus,
+            **{f"{name}_URL": self.queue_url(queue) for name, queue in queues.items()},
+            "TIMER_QUEUE_ARN": self.queue_arn(Queue.TIMERS),
+            "SLA_TIMER_QUEUE_ARN": self.queue_arn(Queue.SLA_TIMERS),
+            "SCHEDULER_GROUP": self.timer_group,
+            "SCHEDULER_ROLE_ARN": self.scheduler_role_arn,
+            "SCHEDULER_DLQ_ARN": self.queue_arn(Queue.SCHEDULER_DLQ),
+        }
+
     def _arn(self, service: str, resource: str) -> str:
         return f"arn:{self.partition}:{service}:{self.region}:{self.account}:{resource}"
 
@@ -121,6 +146,6 @@ def check_environment(text: str) -> str:
     if not _ENVIRONMENT.fullmatch(text):
         raise InvalidValueError(
             f"{text!r} is not the name of an environment: use lower-case letters, digits and '-',"
-            " starting with a letter, 2 to 32 characters"
+            " starting with a letter, 2 to 31 characters"
         )
     return text

@@ -19,8 +19,7 @@ import structlog
 
 from interlock.aws.changes import change_of
 from interlock.aws.dead_letters import Letter
-from interlock.aws.failures import AccessError
-from interlock.model.errors import StoreError, StoreUnavailableError, UnavailableError
+from interlock.model.errors import AccessError, StoreError, StoreUnavailableError, UnavailableError
 from interlock.model.keys import Table
 from interlock.model.times import epoch_millis
 from interlock.ports.clock import Clock

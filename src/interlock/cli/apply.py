@@ -43,7 +43,8 @@ def apply(
 ) -> None:
     """Write pipeline configs and calendars. If any config has an error, nothing is written, and the exit code is 1.
 
-    Creates the store if there is none. A removed pipeline opens nothing new; what is under way ends.
+    Creates the store if there is none (never an environment on AWS). A removed pipeline opens nothing new; what is
+    under way ends.
 
     Example: interlock apply . --prune
     """
@@ -56,8 +57,8 @@ def apply(
             f"{path} holds no pipeline, and --prune would remove all: is it the right folder, and is all of it there?"
             " Add --allow-empty if that is meant; nothing was done"
         )
-    loaded = empty or load_or_exit(path)
     target = through_server(find_target(store, url))
+    loaded = empty or load_or_exit(path, target=target)
     planned = compare_with(loaded, read_known(target, loaded))
     removals = planned.kinds("removed") if prune else []
     if not dry_run:

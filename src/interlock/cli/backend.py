@@ -1,7 +1,7 @@
-"""What the commands ask and tell, whoever answers: a running server (the SDK's Client), or the file of a store.
+"""What the commands ask and tell, whoever answers: a running server (the SDK's Client), or a store.
 
 A command is written once, against this. Which of the two it is, is decided as `store_access` says: a store that a
-running server has open is written through that server, and read directly.
+running server has open is written through that server, and read directly. An environment on AWS is always served.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -161,6 +161,12 @@ NOT_SERVED: Final = "no controller runs on this store: nothing follows from it u
 def connected(store: str | None, url: str | None, *, writing: bool = False) -> Iterator[Connected]:
     """The backend that is meant. Never creates a store: one that is not there is an error that says so."""
     target = find_target(store, url)
+    if target.aws is not None:
+        from interlock.cli import aws_backend
+
+        with aws_backend.opened(target.aws) as environment:
+            yield Connected(environment, target, served=True)
+        return
     running = through_server(target)
     if target.path is None or (writing and running.url is not None):
         from interlock.client import Client, RetryPolicy

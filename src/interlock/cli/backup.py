@@ -73,6 +73,8 @@ def restore(
 
 def _path(store: str | None) -> Path:
     target = find_target(store)
+    if target.aws is not None:
+        raise typer.BadParameter(f"{target}: on AWS the tables are backed up by DynamoDB (point-in-time recovery)")
     if target.path is None:
         raise typer.BadParameter(
             f"{target} ({target.origin}) is a server: run this where its store is, and name that with --store"

@@ -2,7 +2,8 @@
 
 A command is a function in a module of its own, which imports at the top only what its arguments need and everything
 else when it runs, so that `interlock --version` loads no controller. To add one, write it and name it in `_COMMANDS`.
-Exit codes: 0 all is well, 1 a problem was found, 2 the command was not understood; of `ready` also 3, cannot tell.
+Exit codes: 0 all is well, 1 a problem was found, 2 the command was not understood, or AWS cannot be asked as things are
+set up; of `ready` also 3, cannot tell.
 """
 
 import errno
@@ -37,7 +38,7 @@ from interlock.cli.trusting import ConfigOption, TrustOption
 from interlock.cli.validate import validate
 from interlock.cli.watchdog import watchdog
 from interlock.cli.why import why
-from interlock.model.errors import InterlockError
+from interlock.model.errors import AccessError, InterlockError
 
 _COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
     demo,
@@ -62,6 +63,8 @@ _COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
     doctor,
     schema,
 )
+
+_NOT_SET_UP: Final = 2
 
 app = typer.Typer(
     name="interlock",
@@ -107,6 +110,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code; an error of ours is a message, never a traceback."""
     try:
         app(arguments)
+    except AccessError as error:
+        _fail(str(error), _NOT_SET_UP)
     except InterlockError as error:
         _fail(str(error))
     except MemoryError:
@@ -129,6 +134,6 @@ def _of_system(error: OSError) -> str:
     return f"{where}{what}: make room" if error.errno in (errno.ENOSPC, errno.EDQUOT) else f"{where}{what}"
 
 
-def _fail(message: str) -> NoReturn:
+def _fail(message: str, code: int = 1) -> NoReturn:
     typer.echo(f"Error: {message}", err=True)
-    sys.exit(1)
+    sys.exit(code)

@@ -31,6 +31,8 @@ def open_(
     from interlock.model.errors import UnavailableError
 
     target = through_server(find_target(store, url))
+    if target.aws is not None:
+        raise UnavailableError(f"no page runs on AWS itself: `interlock console --store {target}` serves it from here")
     if target.url is None:
         raise UnavailableError(f"no controller runs on {target}: `interlock serve` starts one; --url names one")
     code = _code_of_store(target.path) if target.path is not None else _code_of_server(target.url)

@@ -68,8 +68,8 @@ def plan(path: ConfigPath, *, store: StoreOption = None, url: UrlOption = None, 
     from interlock.decide.plan import next_runs
     from interlock.embedded.clock import SystemClock
 
-    loaded = load_or_exit(path, lambda found: _in_force(find_target(store, url), found))
     target = find_target(store, url)
+    loaded = load_or_exit(path, lambda found: _in_force(target, found), target=target)
     planned = compare_with(loaded, read_known(target, loaded))
     now = SystemClock().now()
     upcoming = {one.config.id: next_runs(one.config, loaded.calendars, now) for one in loaded.configs}
@@ -86,15 +86,22 @@ def plan(path: ConfigPath, *, store: StoreOption = None, url: UrlOption = None, 
     console.print(_summary(planned))
 
 
-def load_or_exit(path: Path, more: Callable[["LoadResult"], list[str]] | None = None) -> "LoadResult":
+def load_or_exit(
+    path: Path, more: Callable[["LoadResult"], list[str]] | None = None, *, target: Target | None = None
+) -> "LoadResult":
     """Read and check the configs; the errors, if any, are all printed and end the command before it does anything.
 
-    `more` says what else there is to say of a result with errors.
+    What does not run at the target is an error, too. `more` says what else there is to say of a result with errors.
     """
     from interlock.config.loader import load_paths
     from interlock.config.problems import Severity
 
-    loaded = load_paths([path], abilities=local_abilities(path))
+    aws = None if target is None else target.aws
+    loaded = load_paths([path], abilities=local_abilities(path, pools=aws is None))
+    if aws is not None:
+        from interlock.cli.aws_refusals import with_refusals
+
+        loaded = with_refusals(aws, loaded)
     errors = plain_console(err=True)
     for problem in loaded.problems:
         errors.print(str(problem), style="red" if problem.severity is Severity.ERROR else "yellow")
@@ -128,7 +135,7 @@ def read_known(target: Target, loaded: "LoadResult") -> Known:
 
     if not exists(target):
         return Known()
-    if target.path is None:
+    if not target.stored:
         with server(target) as client:
             return _ask(client, {one.config.id: one.version for one in loaded.configs})
     with reading(target) as reader:

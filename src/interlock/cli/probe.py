@@ -12,6 +12,9 @@ from interlock.cli.output import JsonOption, one_line, plain_console, print_json
 from interlock.cli.store_access import StoreOption, Target, UrlOption, find_target, through_server
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from interlock.cli.control_backend import ControlBackend
     from interlock.client.answers import ProbeTrial
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Try probes.")
@@ -38,7 +41,7 @@ def run(
     """Look once, now, and show the observation, or why there is none. Exits 1 if the look failed.
 
     It is the config in force that is tried. The running controller looks, with its secrets and its network; without
-    one, this command does. Nothing is written, and the probe's own interval goes on as before.
+    one, and for an environment on AWS, this command does. Nothing is written, and the probe's own interval goes on.
 
     Example: interlock probe run gold-revenue row-count
     """
@@ -68,7 +71,6 @@ def _by_server(target: Target, pipeline: str, key: str, date: str | None) -> "Pr
 def _by_us(target: Target, pipeline: str, key: str, date: str | None) -> "ProbeTrial":
     """With the config in the store, the settings of this folder and the environment of this command."""
     from interlock.api.settings import load_project
-    from interlock.cli.store_backend import opened
     from interlock.cli.trusting import find_toml
     from interlock.client.answers import ProbeTrial
     from interlock.control import probing
@@ -77,10 +79,10 @@ def _by_us(target: Target, pipeline: str, key: str, date: str | None) -> "ProbeT
     from interlock.model.errors import InterlockError, ProbeError
     from interlock.probes.registry import Probes, ProbeSettings
 
-    if target.path is None:
+    if not target.stored:
         raise InterlockError("there is no store to read the config from: give --store or --url")
     project = load_project(find_toml(Path.cwd()), Path.cwd())
-    with opened(target.path, writing=False) as backend:
+    with _store(target) as backend:
         request = probing.try_out(backend.control_with(os.environ), pipeline, key, date)
     settings = ProbeSettings(
         environment=os.environ, allow_private=project.allow_private_addresses, working_folder=project.folder
@@ -92,3 +94,14 @@ def _by_us(target: Target, pipeline: str, key: str, date: str | None) -> "ProbeT
         return ProbeTrial(pipeline=pipeline, key=key, ok=False, date=request.date, error=str(error))
     finally:
         probes.close()
+
+
+def _store(target: Target) -> "AbstractContextManager[ControlBackend]":
+    if target.aws is not None:
+        from interlock.cli import aws_backend
+
+        return aws_backend.opened(target.aws)
+    from interlock.cli import store_backend
+
+    assert target.path is not None
+    return store_backend.opened(target.path, writing=False)

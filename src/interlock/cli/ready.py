@@ -16,7 +16,13 @@ from interlock.cli.completion import PipelineArgument
 from interlock.cli.output import JsonOption, log_to_stderr, one_line, plain_console, print_json
 from interlock.cli.store_access import StoreOption, UrlOption
 from interlock.cli.wording import ScheduleOption, period_option
-from interlock.model.errors import InterlockError, InvalidConfigError, InvalidValueError, UnknownPipelineError
+from interlock.model.errors import (
+    AccessError,
+    InterlockError,
+    InvalidConfigError,
+    InvalidValueError,
+    UnknownPipelineError,
+)
 
 if TYPE_CHECKING:
     from interlock.client.answers import Readiness
@@ -184,7 +190,8 @@ def _unanswered(asked: Question, error: Exception) -> Answer:
     """A mistake in the command is told at once. Anything else may pass: nobody can tell, for now."""
     from interlock.client.errors import AnswerError
 
-    mistaken = isinstance(error, UnknownPipelineError | InvalidValueError) and not isinstance(error, InvalidConfigError)
+    wrong = isinstance(error, UnknownPipelineError | InvalidValueError | AccessError)
+    mistaken = wrong and not isinstance(error, InvalidConfigError)
     if mistaken or (isinstance(error, AnswerError) and error.problem.type in _MISTAKES):
         return _negative(asked, USAGE, str(error), final=True)
     known = isinstance(error, InterlockError)

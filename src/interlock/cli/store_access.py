@@ -3,6 +3,7 @@
 The first that says something decides: `--store` / `--url`, then INTERLOCK_STORE / INTERLOCK_URL, then an
 `interlock.toml` in this folder or one above it (`trusting`), then `sqlite:///interlock.db`. A store that a server of
 this machine has open (its discovery file lies beside the store) is written through that server, and read directly.
+`aws://<environment>` is a store, too: its controller is the functions in the account.
 """
 
 import os
@@ -16,11 +17,18 @@ import msgspec
 import typer
 
 from interlock.cli.trusting import check_store, find_toml
-from interlock.model.errors import InterlockError, StoreError, UnavailableError, UnknownPipelineError
+from interlock.model.errors import (
+    InterlockError,
+    InvalidValueError,
+    StoreError,
+    UnavailableError,
+    UnknownPipelineError,
+)
 
 if TYPE_CHECKING:
     import httpx
 
+    from interlock.aws.address import AwsAddress
     from interlock.control.context import Control
     from interlock.ports.clock import Clock
     from interlock.ports.store import Store
@@ -30,13 +38,13 @@ _SQLITE: Final = "sqlite:///"
 _SECONDS: Final = 30.0
 
 StoreOption = Annotated[
-    str | None, typer.Option("--store", metavar="ADDRESS", help="For example sqlite:///interlock.db.")
+    str | None, typer.Option("--store", metavar="ADDRESS", help="sqlite:///interlock.db, or aws://prod.")
 ]
 UrlOption = Annotated[str | None, typer.Option("--url", metavar="URL", help="A running server, http://...")]
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Where a command reads or writes: a server, the file of a store, or a store and the server that has it open.
+    """Where a command reads or writes: a server, the file of a store, a store and the server that has it open, or AWS.
 
     `origin` says who said so. With both, the store is read and the server is written to.
     """
@@ -44,9 +52,15 @@ class Target(msgspec.Struct, frozen=True):
     origin: str
     url: str | None = None
     path: Path | None = None
+    aws: "AwsAddress | None" = None
+
+    @property
+    def stored(self) -> bool:
+        """Is there a store that can be read without a server?"""
+        return self.path is not None or self.aws is not None
 
     def __str__(self) -> str:
-        return self.url or f"{_SQLITE}{self.path}"
+        return self.url or (str(self.aws) if self.aws is not None else f"{_SQLITE}{self.path}")
 
 
 class Reader(msgspec.Struct, frozen=True):
@@ -88,15 +102,24 @@ def _target(store: str | None, url: str | None, folder: Path, origin: str) -> Ta
         if not url.startswith(("http://", "https://")):
             raise typer.BadParameter(f"{origin}: {url!r} is not a server: write http://host:port")
         return Target(origin, url=url.rstrip("/"))
+    if store and store.startswith("aws:"):
+        return Target(origin, aws=_environment(store, origin))
     return Target(origin, path=_path_of(store, folder, origin)) if store else None
+
+
+def _environment(store: str, origin: str) -> "AwsAddress":
+    from interlock.aws.address import parse_address
+
+    try:
+        return parse_address(store)
+    except InvalidValueError as error:
+        raise typer.BadParameter(f"{origin}: {error}") from error
 
 
 def _path_of(store: str, folder: Path, origin: str) -> Path:
     """`sqlite:///interlock.db` is relative to the folder, `sqlite:////var/lib/interlock.db` is not."""
-    if store.startswith("aws://"):
-        raise typer.BadParameter(f"{origin}: this command cannot open {store}: give a sqlite:/// store, or --url")
     if not store.startswith(_SQLITE) or store == _SQLITE:
-        raise typer.BadParameter(f"{origin}: {store!r} is not a store: write sqlite:///interlock.db")
+        raise typer.BadParameter(f"{origin}: {store!r} is not a store: write sqlite:///interlock.db or aws://prod")
     return folder / store[len(_SQLITE) :]
 
 
@@ -131,8 +154,8 @@ def through_server(target: Target) -> Target:
 
 
 def exists(target: Target) -> bool:
-    """Is there anything to read? A server counts as there."""
-    return target.url is not None or (target.path is not None and target.path.exists())
+    """Is there anything to read? A server counts as there, and so does an environment: opening it tells."""
+    return target.url is not None or target.aws is not None or (target.path is not None and target.path.exists())
 
 
 @contextmanager
@@ -152,6 +175,12 @@ def reading(target: Target) -> Iterator[Reader]:
     from interlock.embedded.database import Database
     from interlock.embedded.store import SqliteStore
 
+    if target.aws is not None:
+        from interlock.cli.aws_backend import opened
+
+        with opened(target.aws) as backend:
+            yield Reader(backend.store, backend.clock)
+        return
     clock = SystemClock()
     with Database.open(_file(target), clock=clock, create=False, read_only=True) as database, nearest_names():
         yield Reader(SqliteStore(database, clock), clock)
@@ -159,13 +188,19 @@ def reading(target: Target) -> Iterator[Reader]:
 
 @contextmanager
 def writing(target: Target) -> Iterator["Control"]:
-    """A store for writing, created when there is none."""
+    """A store for writing. A file is created when there is none; an environment never is."""
     from uuid import uuid4
 
     from interlock.embedded.clock import SystemClock
     from interlock.embedded.database import Database
     from interlock.embedded.engine import Engine
 
+    if target.aws is not None:
+        from interlock.cli.aws_backend import opened
+
+        with opened(target.aws) as backend:
+            yield backend.control
+        return
     clock = SystemClock()
     with Database.open(_file(target), clock=clock, inline=True) as database, nearest_names():
         yield Engine(database, clock, {}, new_id=lambda: uuid4().hex[:12]).control

@@ -34,17 +34,19 @@ def validate(
         raise typer.Exit(1)
 
 
-def local_abilities(path: Path) -> "Abilities":
-    """What a controller of this version can do on this machine; commands run in the folder of `interlock.toml`."""
+def local_abilities(path: Path, *, pools: bool = True) -> "Abilities":
+    """What a controller of this version can do on this machine; commands run in the folder of `interlock.toml`.
+
+    `pools`: are their sizes those of that file? On AWS they are not.
+    """
     from msgspec.structs import replace
 
     from interlock.cli.trusting import find_toml
     from interlock.embedded.targets import abilities
 
     toml = find_toml(path.resolve() if path.is_dir() else path.resolve().parent)
-    return replace(
-        abilities(None if toml is None else _pools(toml)), folder=toml.parent if toml is not None else Path.cwd()
-    )
+    known = abilities(_pools(toml) if toml is not None and pools else None)
+    return replace(known, folder=toml.parent if toml is not None else Path.cwd())
 
 
 def _pools(toml: Path) -> list[str] | None:

@@ -37,7 +37,7 @@ def why(
     """
     _check_date(date)
     target = find_target(store, url)
-    look = _read if target.path is not None else _ask
+    look = _read if target.stored else _ask
     explanation = look(target, pipeline, date, schedule)
     if json:
         print_json(explanation)

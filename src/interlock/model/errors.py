@@ -47,6 +47,10 @@ class ThrottledError(UnavailableError):
     """A service refuses calls that come too fast. The lifecycle retries it by this name, for more than five minutes."""
 
 
+class AccessError(InterlockError):
+    """A service cannot be asked as things are set up: no credentials, no region, no environment, a missing right."""
+
+
 class InvalidConfigError(InvalidValueError):
     """A pipeline whose stored config is invalid: nobody can tell what it would do."""
 

@@ -1,0 +1,151 @@
+"""An environment on AWS as a backend: its tables are read and written by the same control functions.
+
+What a command writes is acted upon by the functions in the account, as whatever else is written there. What only they
+may do (a pass of the watchdog, redriving a record) they are called for, so that it is done with their rights, their
+settings and their version.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from functools import cached_property
+from typing import Final
+from uuid import uuid4
+
+from interlock.aws.address import AwsAddress
+from interlock.aws.clients import Clients
+from interlock.aws.controller import Controller
+from interlock.aws.dead_letter_queues import AwsLetter, DeadLetterQueues, LetterKind
+from interlock.aws.deliveries import degradations as alert_degradations
+from interlock.aws.environment import Environment, open_environment
+from interlock.aws.invoking import call_function
+from interlock.aws.lifecycle import deployed_timeout
+from interlock.aws.names import Function
+from interlock.aws.settings import read_settings
+from interlock.cli.control_backend import ALL, ControlBackend, answer
+from interlock.cli.store_access import nearest_names
+from interlock.client import answers
+from interlock.control import controller_view
+from interlock.control.config_files import degradations
+from interlock.control.context import Control
+from interlock.embedded.clock import SystemClock, pause
+
+_DECISION_SECONDS: Final = 10.0
+
+
+@contextmanager
+def opened(address: AwsAddress) -> "Iterator[AwsBackend]":
+    """The environment of an address; an error says in one line why it cannot be had. Creates nothing."""
+    environment = open_environment(address)
+    try:
+        with _called_as(environment), nearest_names():
+            yield AwsBackend(environment)
+    finally:
+        environment.close()
+
+
+@contextmanager
+def _called_as(environment: Environment) -> Iterator[None]:
+    """While it is open: targets that are asked what a job wrote are asked by the same profile, in the same region."""
+    wanted = {"AWS_REGION": environment.names.region, "AWS_DEFAULT_REGION": environment.names.region}
+    if environment.address.profile is not None:
+        wanted["AWS_PROFILE"] = environment.address.profile
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+class AwsBackend(ControlBackend):
+    """Answers from the tables of an environment."""
+
+    _look_seconds = 2.0
+
+    def __init__(self, environment: Environment) -> None:
+        clock = SystemClock()
+        self.environment = environment
+        variables = {**os.environ, **environment.names.variables}
+        self._controller = Controller(read_settings(variables), Clients(environment.client), clock)
+        super().__init__(self._controller.store, clock)
+
+    @cached_property
+    def control(self) -> Control:
+        """What decides and writes."""
+        made = self._controller.control
+        settings = replace(made.settings, execution_timeout=self.execution_timeout)
+        return replace(made, new_id=lambda: uuid4().hex[:12], settings=settings)
+
+    @property
+    def _reading(self) -> Control:
+        return self._controller.control
+
+    @cached_property
+    def execution_timeout(self) -> timedelta:
+        """How long an execution may take, as the deployed state machine says."""
+        return deployed_timeout(self.environment)
+
+    def _decided_within(self) -> float:
+        return _DECISION_SECONDS
+
+    def _head(self) -> int:
+        return 0
+
+    def _changed(self, head: int, seconds: float) -> bool:
+        pause(seconds)
+        return True
+
+    # ----------------------------------------------------------------------------------------------- operating
+
+    def controller(self) -> answers.Controller:
+        """How the controller stands, as far as its tables and queues say."""
+        degraded = [*degradations(self.store), *alert_degradations(self.environment)]
+        return answer(controller_view.config_state(self.store, degraded), answers.Controller)
+
+    def run_watchdog(self) -> answers.WatchdogPass:
+        """One pass of the watchdog, now, by the deployed function."""
+        said = call_function(self.environment, Function.WATCHDOG, {"source": "interlock.cli"})
+        failed = said.get("failed", []) if isinstance(said, dict) else []
+        return answers.WatchdogPass(failed_checks=[str(one) for one in failed])
+
+    def alerts(
+        self, *, state: str | None = None, channel: str | None = None, limit: int | None = 100
+    ) -> list[answers.Delivery]:
+        """Alerts that were given up on, the latest first. What waits in the queue cannot be looked at one by one."""
+        if state not in (None, "dead"):
+            return []
+        letters = [one for one in DeadLetterQueues(self.environment).list(ALL) if one.kind is LetterKind.DELIVERY]
+        found = [_delivery(one) for one in reversed(letters)]
+        return [one for one in found if channel in (None, one.channel)][: limit or ALL]
+
+    def dead_letters(self, *, limit: int | None = 100) -> list[answers.DeadLetter]:
+        """What was given up on, in the order it came."""
+        found = DeadLetterQueues(self.environment).list(limit or ALL)
+        return [answer(one, answers.DeadLetter) for one in found]
+
+    def redrive(self, ids: Sequence[int] | None = None) -> int:
+        """Have these dead letters (None: all) done again; how many there were."""
+        return DeadLetterQueues(self.environment).redrive(ids)
+
+
+def _delivery(letter: AwsLetter) -> answers.Delivery:
+    event = letter.record.get("event")
+    about = event if isinstance(event, dict) else letter.record
+    return answers.Delivery(
+        id=letter.id,
+        channel=letter.source,
+        event_id=str(letter.record.get("eventId", "")),
+        pipeline=str(about.get("pipelineId") or about.get("pipeline") or ""),
+        state="dead",
+        tries=letter.tries,
+        queued_at=letter.first_at,
+        settled_at=letter.last_at,
+        error=letter.error,
+    )

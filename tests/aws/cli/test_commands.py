@@ -1,0 +1,161 @@
+"""Every command that reads or writes runs on an environment of AWS as it does on a file."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from interlock.aws.names import Function, Queue
+from interlock.cli import aws_backend
+from interlock.control import reruns
+from interlock.model.keys import RunKey
+from tests.api.running import pipeline
+from tests.aws.cli.deployed import ADDRESS, Deployed
+from tests.cli.stage import DAY, Stage
+
+
+def write(folder: Path, *documents: dict[str, object]) -> Path:
+    """A folder of pipelines."""
+    place = folder / "pipelines"
+    place.mkdir(exist_ok=True)
+    for one in documents:
+        (place / f"{one['pipeline']['id']}.yaml").write_text(yaml.safe_dump(one))  # type: ignore[index]
+    return place
+
+
+def external(name: str = "gold") -> dict[str, object]:
+    return pipeline(name, job={"type": "external"})
+
+
+def applied(stage: Stage, environment: Deployed, folder: Path, *documents: dict[str, object]) -> None:
+    stage.good("apply", str(write(folder, *documents or (external(),))))
+    environment.pump()
+
+
+def ready(stage: Stage) -> None:
+    """The inputs of `gold` are there."""
+    stage.good("sensor", "set", "gold", "up", "status=ready", f"date={DAY}")
+    stage.good("sensor", "set", "gold", "rows", "count=50", f"date={DAY}")
+
+
+def test_configs(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
+    folder = write(tmp_path, external())
+    assert "+ gold  new" in stage.good("plan", str(folder))
+    assert f"against {ADDRESS} (the command line)" in stage.good("plan", str(folder))
+    assert "1 new, 0 changed, 0 unchanged: applied to aws://test" in stage.good("apply", str(folder))
+    assert stage.json("apply", str(folder))["unchanged"] == ["gold"]
+    environment.pump()
+    write(tmp_path, external("silver"))
+    assert stage.json("apply", str(folder), "--dry-run")["new"] == ["silver"]
+    assert [one["pipeline"] for one in stage.json("status")["pipelines"]] == ["gold"]
+    (folder / "gold.yaml").unlink()
+    assert stage.json("apply", str(folder), "--prune")["removed"] == ["gold"]
+    environment.pump()
+    assert [one["pipeline"] for one in stage.json("status")["pipelines"]] == ["silver"]
+    assert stage.json("status")["served"] is True
+
+
+def test_sensors(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
+    applied(stage, environment, tmp_path)
+    said = stage.good("sensor", "set", "gold", "rows", "count=50", "--date", DAY)
+    assert f"stored gold/rows#{DAY} for {DAY}" in said
+    assert "serve" not in said
+    assert stage.json("sensor", "get", "gold", f"rows#{DAY}")["data"]["count"] == 50
+    assert [one["key"] for one in stage.json("sensor", "list", "gold")["sensors"]] == [f"rows#{DAY}"]
+    assert "deleted" in stage.good("sensor", "delete", "gold", f"rows#{DAY}")
+    assert "never written" in stage.refused("sensor", "get", "gold", f"rows#{DAY}")
+    assert "did you mean gold" in stage.refused("sensor", "set", "gould", "rows", "count=1")
+
+
+def test_a_run_from_claim_to_rerun(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
+    applied(stage, environment, tmp_path)
+    ready(stage)
+    assert stage.good("ready", "gold", "--date", DAY, "--claim") == f"{DAY}\n"
+    environment.pump()
+    assert [one["word"] for one in stage.json("runs", "gold")["runs"]] == ["running"]
+    assert "reported success" in stage.good("job", "report", "gold", "success", "--date", DAY)
+    environment.end_executions()
+    environment.pump()
+    why = stage.good("why", "gold", "--date", DAY)
+    assert "gold" in why
+    assert [one["word"] for one in stage.json("runs", "gold")["runs"]] == ["done"]
+    assert "refused" in stage.run("rerun", "gold", "--date", DAY, "--reason", "again").out
+    assert "accepted" in stage.good("rerun", "gold", "--date", DAY, "--reason", "again", "--force")
+    types = [json.loads(line)["type"] for line in stage.good("events", "--json").splitlines()]
+    assert "JOB_COMPLETED" in types
+    assert "RERUN_ACCEPTED" in types
+    only = stage.good("events", "--json", "--pipeline", "gold", "--type", "RERUN_REJECTED")
+    assert [json.loads(line)["type"] for line in only.splitlines()] == ["RERUN_REJECTED"]
+
+
+def test_cancelling_a_waiting_run(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
+    applied(stage, environment, tmp_path)
+    stage.good("rerun", "gold", "--date", DAY, "--reason", "first")
+    environment.pump()
+    assert "is cancelled" in stage.good("cancel", "gold", "--date", DAY, "--reason", "wrong")
+    environment.pump()
+    assert "JOB_CANCELLED" in stage.good("events", "--pipeline", "gold")
+
+
+def test_following_events(stage: Stage, environment: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happens between two looks comes with the second; each event once."""
+    applied(stage, environment, tmp_path)
+    turns = iter(range(10))
+
+    def pause(seconds: float) -> None:
+        assert seconds == 2.0
+        turn = next(turns)
+        if turn == 1:
+            control = environment.controller.control
+            reruns.request(control, RunKey("gold", "stream", DAY), reason="", force=False, requested_by="me")
+            environment.pump()
+        if turn == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(aws_backend, "pause", pause)
+    said = stage.good("events", "--follow", "--json", "--pipeline", "gold")
+    types = [json.loads(line)["type"] for line in said.splitlines()]
+    assert types.count("RERUN_ACCEPTED") == 1
+    assert types.count("TRIGGER_STARTED") == 1
+
+
+def test_the_output_of_a_job(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
+    document = pipeline("gold", job={"type": "lambda", "config": {"functionName": "build-gold"}})
+    applied(stage, environment, tmp_path, document)
+    assert "has never run" in stage.refused("logs", "gold")
+
+
+def test_trying_a_probe(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
+    s3 = environment.client("s3")
+    s3.create_bucket(Bucket="landing")
+    s3.put_object(Bucket="landing", Key="gold.csv", Body=b"a,b")
+    probe = {"key": "rows", "type": "s3", "config": {"bucket": "landing", "prefix": "gold"}, "interval": "5m"}
+    document = {**external(), "probes": [probe]}
+    applied(stage, environment, tmp_path, document)
+    assert stage.json("probe", "run", "gold", "rows")["ok"] is True
+
+
+def test_the_watchdog_is_the_deployed_function(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
+    applied(stage, environment, tmp_path)
+    environment.called.clear()
+    assert "nothing new found" in stage.good("watchdog")
+    assert environment.called == ["watchdog"]
+    environment.failing[Function.WATCHDOG] = ValueError("boom")
+    assert "the function test-interlock-watchdog failed: ValueError: boom" in stage.refused("watchdog")
+
+
+def test_alerts_that_were_given_up(stage: Stage, environment: Deployed) -> None:
+    assert stage.good("alerts", "list") == "no alerts\n"
+    body = {"channel": "slack:#data", "event": {"pipelineId": "gold"}, "error": "HTTP 500", "tries": 40}
+    environment.bury(Queue.ALERTS_DLQ, body, MessageGroupId="gold", MessageDeduplicationId="a1")
+    [found] = stage.json("alerts", "list", "--state", "dead")["alerts"]
+    assert (found["channel"], found["pipeline"], found["state"]) == ("slack:#data", "gold", "dead")
+    assert stage.json("alerts", "list", "--state", "waiting")["alerts"] == []
+    assert "given up" in stage.good("status")
+
+
+def test_what_is_for_another_store_says_where_to_look(stage: Stage, environment: Deployed) -> None:
+    assert "interlock console --store aws://test" in stage.refused("serve")
+    assert "interlock console --store aws://test" in stage.refused("open")
+    assert "point-in-time recovery" in stage.refused("backup", "x.db", code=2)
