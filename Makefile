@@ -3,7 +3,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-fast faults check bench bench-ui docs coverage mutants release constraints clean ui ui-check ui-test ui-schema
+.PHONY: help demo test test-all test-fast faults check bench bench-ui docs coverage mutants release constraints clean ui ui-check ui-test ui-schema
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -11,12 +11,16 @@ help: ## show this list
 demo: .venv/.stamp ui ## play the medallion example: with its page at a terminal, once to its end elsewhere
 	@if [ -t 1 ]; then $(BIN)/interlock demo; else $(BIN)/interlock demo --once; fi
 
-test: .venv/.stamp ui ## run all tests, the page's included
+test: .venv/.stamp ui ## run the tests, the page's included; of the journeys on AWS a sample
+	$(BIN)/pytest -n logical --maxprocesses 4 -m 'not long'
+	$(call with_node,test)
+
+test-all: .venv/.stamp ui ## run all tests, every journey on AWS included
 	$(BIN)/pytest -n logical --maxprocesses 4
 	$(call with_node,test)
 
 test-fast: .venv/.stamp ## run the tests that take no longer than a breath, in about a minute
-	$(BIN)/pytest -n logical --maxprocesses 4 -m 'not slow' --ignore tests/crash --ignore tests/faults --ignore tests/safety \
+	$(BIN)/pytest -n logical --maxprocesses 4 -m 'not slow and not long' --ignore tests/crash --ignore tests/faults --ignore tests/safety \
 		--ignore tests/demo --ignore tests/conformance/test_asl_against_moto.py
 
 SECONDS ?= 600
@@ -78,7 +82,7 @@ docs: .venv/.docs-stamp ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site
 
 coverage: .venv/.stamp ## run all tests, demand 95 % of the branches of decide/ and model/
-	$(BIN)/pytest -n logical --maxprocesses 4 --cov --cov-report=
+	$(BIN)/pytest -n logical --maxprocesses 4 -m 'not long' --cov --cov-report=
 	$(BIN)/coverage report
 	$(BIN)/coverage json --quiet -o .coverage.json
 	$(BIN)/python .ci/branch_coverage.py .coverage.json 95 src/interlock/decide src/interlock/model

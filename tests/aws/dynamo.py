@@ -51,7 +51,7 @@ class StrictDynamo:
 
     def put_item(self, **arguments: Any) -> Any:
         with self._lock:
-            _check_item(arguments["Item"], "PutItem")
+            check_item(arguments["Item"], "PutItem")
             return self._client.put_item(**arguments)
 
     def update_item(self, **arguments: Any) -> Any:
@@ -84,7 +84,7 @@ class StrictDynamo:
         for one in items:
             ((kind, arguments),) = one.items()
             if kind == "Put":
-                size += _check_item(arguments["Item"], "TransactWriteItems")
+                size += check_item(arguments["Item"], "TransactWriteItems")
             if kind == "Update" and not arguments.get("UpdateExpression"):
                 raise _error("ValidationException", "an Update needs an UpdateExpression", "TransactWriteItems")
         if len(items) > 100 or size > 4 * 1024 * 1024:
@@ -101,7 +101,7 @@ class StrictDynamo:
     def _check_updated(self, arguments: Mapping[str, Any], before: dict[str, Any] | None, operation: str) -> None:
         """Put back what was there if the update made an item that AWS would not take."""
         try:
-            _check_item(self._stored(arguments) or {}, operation)
+            check_item(self._stored(arguments) or {}, operation)
         except ClientError:
             if before is None:
                 self._client.delete_item(TableName=arguments["TableName"], Key=arguments["Key"])
@@ -110,7 +110,8 @@ class StrictDynamo:
             raise
 
 
-def _check_item(item: Mapping[str, Any], operation: str) -> int:
+def check_item(item: Mapping[str, Any], operation: str) -> int:
+    """Refuse an item that DynamoDB would not take; its size."""
     size = item_size(decode_item(item)) + sum(len(name) + len(item[name]["S"].encode()) for name in OWN & item.keys())
     if size > MAX_ITEM:
         raise _error("ValidationException", "Item size has exceeded the maximum allowed size", operation)
@@ -159,7 +160,8 @@ def _typed(value: Any) -> Any:
     return ("bool", value) if isinstance(value, bool) else value
 
 
-def _strictly_equal(self: OpEqual, item: Any) -> bool:
+def strictly_equal(self: OpEqual, item: Any) -> bool:
+    """In place of `OpEqual.expr`."""
     return bool(_typed(self.lhs.expr(item)) == _typed(self.rhs.expr(item)))
 
 
@@ -172,7 +174,7 @@ def dynamo(clock: Clock) -> Iterator[StrictDynamo]:
 
     with (
         mock_aws(),
-        mock.patch.object(OpEqual, "expr", _strictly_equal),
+        mock.patch.object(OpEqual, "expr", strictly_equal),
         mock.patch.object(moto_table, "utcnow", now),
     ):
         client = session().client("dynamodb")

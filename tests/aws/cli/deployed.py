@@ -24,7 +24,7 @@ from interlock.aws.names import Function, Names, Queue
 from interlock.aws.settings import read_settings
 from interlock.embedded.clock import SystemClock
 from interlock.model.keys import Table
-from tests.aws.dynamo import REGION, STREAMED, _strictly_equal, create_table
+from tests.aws.dynamo import REGION, STREAMED, create_table, strictly_equal
 
 ACCOUNT: Final = "123456789012"
 NAMES: Final = Names("test", REGION, ACCOUNT)
@@ -159,7 +159,7 @@ def _create(deployed: Deployed) -> None:
 def deployed() -> Iterator[Deployed]:
     """The environment `test`, empty."""
     found = Deployed()
-    with mock_aws(), mock.patch.object(OpEqual, "expr", _strictly_equal), _calls(found):
+    with mock_aws(), mock.patch.object(OpEqual, "expr", strictly_equal), _calls(found):
         _create(found)
         yield found
 

@@ -1,0 +1,94 @@
+"""The scenario files of `tests/journeys` on the in-process AWS: the same events, runs and virtual times as embedded.
+
+`make test` plays a sample; `make test-all`, or `pytest tests/aws`, plays all of them.
+"""
+
+import json
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from interlock.model.events import Event
+from interlock.simulation.judge import default_key, judge
+from interlock.simulation.play import play
+from interlock.simulation.world import World
+from tests.aws.world.play import on_aws
+from tests.journeys.test_journeys import FILES, named, runs_of, scenario_of
+
+# One of each kind: a cascade, a calendar, a removed config, a crash, a dry run, late data, a pool, drift, a rerun, a
+# refused start, retries, SLA timers near and far, a woken wait, the watchdog.
+SAMPLE: Final = frozenset(
+    {
+        "calendar-changed",
+        "cascade-two-upstreams",
+        "config-removed-and-back",
+        "crash-while-starting",
+        "dry-run-observes",
+        "late-data-while-running",
+        "pool-in-turn",
+        "postrun-drift-rerun",
+        "rerun-budget-and-circuit-breaker",
+        "retry-delay-doubles",
+        "sla-max-duration",
+        "sla-met-warned-breached",
+        "trigger-refused-then-started",
+        "waiting-woken-by-a-write",
+        "watchdog-recovers-a-start",
+    }
+)
+# Ids are counted, and the two runtimes count them in another order.
+_ID: Final = re.compile(r"-\d{6}\b")
+
+Account = list[tuple[str, ...]]
+
+
+def account(events: Iterable[Event]) -> Account:
+    """Everything that was told, by time; at one instant the runtimes may tell of two pipelines in another order."""
+    return sorted(
+        (
+            event.timestamp.isoformat(),
+            event.type.value,
+            event.pipeline_id,
+            event.schedule_id,
+            event.date,
+            event.severity.value,
+            _ID.sub("-ID", event.message),
+            _ID.sub("-ID", json.dumps(event.detail, sort_keys=True, default=str)),
+        )
+        for event in events
+    )
+
+
+def stands(world: World) -> Account:
+    """How the runs stand in the end."""
+    return sorted(
+        (str(run.key), run.status.value, str(run.attempt), run.source.value, str(run.final_reason))
+        for run in runs_of(world)
+    )
+
+
+def _marked(path: Path) -> object:
+    marks = () if named(path) in SAMPLE else (pytest.mark.long,)
+    return pytest.param(path, marks=marks, id=named(path))
+
+
+@pytest.mark.parametrize("path", [_marked(path) for path in FILES])
+def test_a_journey_is_the_same_on_aws(path: Path) -> None:
+    scenario = scenario_of(path)
+    embedded = play(scenario).world
+
+    with on_aws(scenario) as world:
+        world.play()
+
+        assert account(world.events) == account(embedded.events)
+        assert stands(world) == stands(embedded)
+        found = judge(scenario, world.events, lambda wanted: world.run_of(default_key(scenario, wanted)))
+        assert [failure.message for failure in found] == []
+        assert world.dead_letters() == 0
+
+
+def test_the_sample_is_of_journeys_that_exist() -> None:
+    assert {named(path) for path in FILES} >= SAMPLE
