@@ -31,12 +31,14 @@ from interlock.api import (
     runs,
     sensors,
     session,
+    stream_shares,
     tokens,
     trends,
 )
 from interlock.api.answers import Asgi
 from interlock.api.gate import Gate
 from interlock.api.metrics import Metrics
+from interlock.api.stream_shares import StreamLimits
 from interlock.embedded.service import Service
 
 PREFIX: Final = "/api/v1"
@@ -49,11 +51,11 @@ _DESCRIPTION: Final = (
 )
 
 
-def create_app(service: Service, *, public_url: str = "") -> Asgi:
+def create_app(service: Service, *, public_url: str = "", streams: StreamLimits = stream_shares.DEFAULT) -> Asgi:
     """The application; `Service` is started and stopped by the caller. `public_url`: where a proxy shows the page."""
     metrics = Metrics(service)
     app = cast(Asgi, create_litestar(service, metrics, public_url=public_url))
-    return Gate(app, service, metrics.http, public_url=public_url)
+    return Gate(app, service, metrics.http, public_url=public_url, streams=streams)
 
 
 def create_litestar(service: Service, metrics: Metrics, *, public_url: str = "") -> Litestar:
