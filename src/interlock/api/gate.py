@@ -20,9 +20,10 @@ from urllib.parse import urlsplit
 import structlog
 
 from interlock.api import problems, stream_shares
-from interlock.api.answers import Answer, Asgi, Message, Receive, Scope, Send, takes_gzip
+from interlock.api.answers import Answer, takes_gzip
 from interlock.api.auth import authenticate
 from interlock.api.credentials import PEER, READING, check_own_page, credentials_of, headers_of, origin_of
+from interlock.api.http.messages import Asgi, Message, Receive, Scope, Send
 from interlock.api.metrics import HttpMetrics
 from interlock.api.problems import RequestError
 from interlock.api.sensor_writes import TEMPLATE, SensorWrites, is_sensor_write
