@@ -3,7 +3,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-fast faults check bench bench-ui docs coverage mutants release constraints clean ui ui-check ui-test ui-schema
+.PHONY: help demo test test-all test-fast faults check bench bench-ui docs coverage mutants release constraints clean ui ui-check ui-test ui-schema lambda terraform
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,15 @@ $(PAGE): dashboard/node_modules/.stamp $(PAGE_SOURCES)
 
 bench: .venv/.stamp ## measure
 	$(BIN)/python -m bench
+
+# --------------------------------------------------------------------------------------------------------- on AWS
+
+ARCHITECTURE ?= arm64
+lambda: .venv/.stamp ## build the packages of the functions into build/lambda (ARCHITECTURE=arm64 or x86_64)
+	deploy/build --architecture $(ARCHITECTURE)
+
+terraform: .venv/.stamp ## check the Terraform module offline: fmt, validate, test, cfn-lint, statelint, parliament, checkov
+	$(BIN)/python -m tools.terraform
 
 docs: .venv/.docs-stamp ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir site

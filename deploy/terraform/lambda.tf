@@ -10,7 +10,9 @@ locals {
     "alert-dispatcher" = { timeout = 60, dead = null }
   }
 
-  build = jsondecode(fileexists("${var.dist_path}/manifest.json") ? file("${var.dist_path}/manifest.json") : "{}")
+  # What the packages were built for: byte code in them is that of one Python.
+  build  = jsondecode(fileexists("${var.dist_path}/manifest.json") ? file("${var.dist_path}/manifest.json") : "{}")
+  python = try(local.build.python, "unknown")
 
   # What a function cannot do without is listed in src/interlock/aws/settings.py (REQUIRED); a test compares.
   common_environment = {
@@ -80,7 +82,7 @@ resource "aws_lambda_function" "this" {
   description   = "interlock ${try(local.build.version, "unknown")} source ${try(local.build.source, "unknown")}"
   role          = aws_iam_role.function[each.key].arn
   handler       = "interlock.aws.lambdas.${replace(each.key, "-", "_")}.handler"
-  runtime       = "python${var.python_version}"
+  runtime       = "python${local.python}"
   architectures = [var.architecture]
   memory_size   = var.lambda_memory_size
   timeout       = each.value.timeout
@@ -132,8 +134,12 @@ resource "aws_lambda_function" "this" {
       error_message = "${var.dist_path}/${each.key}.zip is not there: build the packages first (make lambda ARCHITECTURE=${var.architecture}), or mend dist_path."
     }
     precondition {
-      condition     = try(local.build.architecture, var.architecture) == var.architecture && try(local.build.python, var.python_version) == var.python_version
-      error_message = "The packages in ${var.dist_path} were built for another platform: ${try(local.build.architecture, "?")} with Python ${try(local.build.python, "?")}. Build them again for ${var.architecture} with Python ${var.python_version}."
+      condition     = contains(["3.11", "3.12", "3.13"], local.python)
+      error_message = "${var.dist_path}/manifest.json does not name a Python of Lambda (3.11, 3.12 or 3.13) but ${local.python}: build the packages with make lambda."
+    }
+    precondition {
+      condition     = try(local.build.architecture, var.architecture) == var.architecture
+      error_message = "The packages in ${var.dist_path} were built for ${try(local.build.architecture, "?")}: build them again (make lambda ARCHITECTURE=${var.architecture}), or set architecture."
     }
   }
 }

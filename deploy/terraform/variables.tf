@@ -107,17 +107,6 @@ variable "architecture" {
   }
 }
 
-variable "python_version" {
-  description = "Python of the functions; the packages must have been built for it."
-  type        = string
-  default     = "3.13"
-
-  validation {
-    condition     = contains(["3.11", "3.12", "3.13"], var.python_version)
-    error_message = "python_version is 3.11, 3.12 or 3.13."
-  }
-}
-
 variable "lambda_memory_size" {
   description = "Memory of each function in MB; processor time grows with it."
   type        = number

@@ -1,6 +1,7 @@
 """Terraform without the provider registry, and the tools that check what it plans, each in its own environment."""
 
 import fcntl
+import json
 import os
 import shutil
 import subprocess
@@ -90,4 +91,6 @@ def write_packages(folder: Path) -> Path:
     for name in FUNCTIONS:
         with zipfile.ZipFile(folder / f"{name}.zip", "w") as package:
             package.writestr(zipfile.ZipInfo("nothing"), "")
+    manifest = {"version": "0.0.0", "source": "0" * 16, "python": "3.13"}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     return folder

@@ -887,20 +887,14 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /**
-         * Applied
-         * @description What became of a config. `changed` is false when the same was applied already.
-         */
+        /** Applied */
         Applied: {
             id: string;
             version: string;
             changed: boolean;
             warnings: string[];
         };
-        /**
-         * Attempt
-         * @description One pass of the lifecycle, as far as is known of it: an old one is known from its events.
-         */
+        /** Attempt */
         Attempt: {
             attempt: number;
             source?: components["schemas"]["Source"] | null;
@@ -923,36 +917,47 @@ export interface components {
         };
         /**
          * Batch
-         * @description Sensors to write together: all are checked before the first is written.
+         * @example {
+         *       "sensors": [
+         *         {
+         *           "pipeline": "gold-revenue",
+         *           "key": "upstream-complete",
+         *           "data": {
+         *             "status": "ready",
+         *             "date": "2026-03-03"
+         *           }
+         *         },
+         *         {
+         *           "pipeline": "gold-revenue",
+         *           "key": "row-count",
+         *           "data": {
+         *             "count": 15432
+         *           },
+         *           "ttl": 1900000000
+         *         }
+         *       ]
+         *     }
          */
         Batch: {
             sensors: components["schemas"]["Observation"][];
         };
-        /**
-         * BatchWritten
-         * @description What became of each, in the order of the request.
-         */
+        /** BatchWritten */
         BatchWritten: {
             written: components["schemas"]["Written"][];
         };
         /**
          * Bucket
          * @description How long a column is.
+         * @default hour
          * @enum {string}
          */
-        Bucket: "day" | "hour";
-        /**
-         * Budget
-         * @description How many attempts of a kind a run has had, of how many.
-         */
+        Bucket: "hour" | "day";
+        /** Budget */
         Budget: {
             used: number;
             of: number;
         };
-        /**
-         * Calendar
-         * @description A named calendar: a file in `calendars/`.
-         */
+        /** Calendar */
         Calendar: {
             name: string;
             days?: components["schemas"]["Weekday"][];
@@ -960,18 +965,13 @@ export interface components {
             /** @default  */
             description: string;
         };
-        /**
-         * CalendarPage
-         * @description Every named calendar; there are never many.
-         */
+        /** CalendarPage */
         CalendarPage: {
             items: components["schemas"]["Calendar"][];
         };
-        /**
-         * Cancel
-         * @description Somebody asked for the job of an attempt to be stopped. `problem`: why its target cannot do that.
-         */
+        /** Cancel */
         Cancel: {
+            /** Format: date-time */
             at: string;
             /** @default  */
             by: string;
@@ -980,10 +980,7 @@ export interface components {
             /** @default  */
             problem: string;
         };
-        /**
-         * Cancelled
-         * @description What came of a cancellation: `cancelled`, or `stopping` while the target has not ended the job yet.
-         */
+        /** Cancelled */
         Cancelled: {
             pipeline: string;
             schedule: string;
@@ -993,25 +990,21 @@ export interface components {
         };
         /**
          * ChannelChoice
-         * @description Which channel to try; without one, all.
+         * @example {
+         *       "channel": "slack:#data-alerts"
+         *     }
          */
         ChannelChoice: {
             channel?: string | null;
         };
-        /**
-         * ChannelTest
-         * @description What became of a test alert on one channel; `error` is "" when it was taken.
-         */
+        /** ChannelTest */
         ChannelTest: {
             channel: string;
             ok: boolean;
             /** @default  */
             error: string;
         };
-        /**
-         * ChannelTests
-         * @description What became of the test alert on each channel.
-         */
+        /** ChannelTests */
         ChannelTests: {
             channels: components["schemas"]["ChannelTest"][];
         };
@@ -1020,11 +1013,8 @@ export interface components {
          * @description What a rule asks of a sensor.
          * @enum {string}
          */
-        Check: "age_gt" | "age_lt" | "equals" | "exists" | "gt" | "gte" | "in" | "lt" | "lte" | "ne";
-        /**
-         * Claim
-         * @description What became of a claim. `later`: it was refused for now, and may be granted later.
-         */
+        Check: "exists" | "equals" | "ne" | "in" | "gt" | "gte" | "lt" | "lte" | "age_lt" | "age_gt";
+        /** Claim */
         Claim: {
             pipeline: string;
             schedule: string;
@@ -1039,25 +1029,21 @@ export interface components {
             /** @default  */
             claimedBy: string;
         };
-        /**
-         * CodeView
-         * @description A code that begins one session, within five minutes.
-         */
+        /** CodeView */
         CodeView: {
             code: string;
         };
-        /**
-         * ControllerView
-         * @description `deliveries`: how many alerts wait, by channel. `troubles`: what keeps it from its work, and what degrades it.
-         */
+        /** ControllerView */
         ControllerView: {
             folders: components["schemas"]["FolderView"][];
             invalidFiles: components["schemas"]["InvalidFileView"][];
             removed: components["schemas"]["RemovedView"][];
             degraded?: string[];
             version: string;
+            /** Format: date-time */
             now: string;
             rate: number;
+            /** Format: date-time */
             startedAt: string;
             watchdog: components["schemas"]["WatchdogView"];
             functions: components["schemas"]["FunctionView"][];
@@ -1074,22 +1060,14 @@ export interface components {
          * @description How well a hazard is covered. Weak: something holds, but less than the config could easily have.
          * @enum {string}
          */
-        Cover: "covered" | "uncovered" | "weak";
-        /**
-         * Coverage
-         * @description All hazards of a pipeline, in the order of the four kinds.
-         */
+        Cover: "covered" | "weak" | "uncovered";
+        /** Coverage */
         Coverage: {
             pipeline: string;
             dryRun: boolean;
             hazards: components["schemas"]["Hazard"][];
         };
-        /**
-         * Current
-         * @description The run a lane speaks of. `word` is one of the five, or what there is instead of a run.
-         *
-         *     `opened_at` is when the run was first opened; `since`, since when it has been what `word` says.
-         */
+        /** Current */
         Current: {
             schedule: string;
             date: string;
@@ -1099,10 +1077,7 @@ export interface components {
             since: string | null;
             summary: string;
         };
-        /**
-         * DayStats
-         * @description One UTC day: attempts opened, jobs completed and failed, runs held back, SLAs breached.
-         */
+        /** DayStats */
         DayStats: {
             date: string;
             /** @default 0 */
@@ -1116,10 +1091,7 @@ export interface components {
             /** @default 0 */
             breached: number;
         };
-        /**
-         * DeadLetter
-         * @description A record that was given up on. `source` is the consumer, the receiver of the timer, or the channel.
-         */
+        /** DeadLetter */
         DeadLetter: {
             id: number;
             kind: components["schemas"]["LetterKind"];
@@ -1129,13 +1101,12 @@ export interface components {
             };
             error: string;
             tries: number;
+            /** Format: date-time */
             firstAt: string;
+            /** Format: date-time */
             lastAt: string;
         };
-        /**
-         * DeadLetterPage
-         * @description Some dead letters; `next` is the cursor of the following page, null on the last.
-         */
+        /** DeadLetterPage */
         DeadLetterPage: {
             items: components["schemas"]["DeadLetter"][];
             next?: number | null;
@@ -1146,10 +1117,7 @@ export interface components {
          * @enum {string}
          */
         Decision: "accepted" | "rejected" | "unknown";
-        /**
-         * DeliveryPage
-         * @description Some deliveries, the latest first; `next` is the cursor of the following page, null on the last.
-         */
+        /** DeliveryPage */
         DeliveryPage: {
             items: components["schemas"]["DeliveryView"][];
             next?: number | null;
@@ -1159,11 +1127,8 @@ export interface components {
          * @description Where a delivery stands.
          * @enum {string}
          */
-        DeliveryState: "dead" | "sent" | "waiting";
-        /**
-         * DeliveryView
-         * @description An alert on its way to a channel. `due_at`: the next try; null while it waits behind another of its pipeline.
-         */
+        DeliveryState: "waiting" | "sent" | "dead";
+        /** DeliveryView */
         DeliveryView: {
             id: number;
             channel: string;
@@ -1171,54 +1136,39 @@ export interface components {
             pipeline: string;
             state: components["schemas"]["DeliveryState"];
             tries: number;
+            /** Format: date-time */
             queuedAt: string;
             dueAt?: string | null;
             settledAt?: string | null;
             /** @default  */
             error: string;
         };
-        /**
-         * Downstream
-         * @description A pipeline that runs after this one, and what the rerun would mean to it.
-         */
+        /** Downstream */
         Downstream: {
             pipeline: string;
             effect: string;
         };
-        /**
-         * DurationStats
-         * @description How long jobs took that completed, in seconds; null without any.
-         */
+        /** DurationStats */
         DurationStats: {
             count: number;
             p50?: number | null;
             p95?: number | null;
             longest?: number | null;
         };
-        /**
-         * Durations
-         * @description How long its jobs take, in seconds.
-         */
+        /** Durations */
         Durations: {
             p50?: number | null;
             p95?: number | null;
         };
-        /**
-         * Edge
-         * @description `to` runs after `from`. `marker`: has the upstream completed what the run of the date waits for?
-         */
+        /** Edge */
         Edge: {
             from: string;
             to: string;
             require: string;
-            marker?: ("awaited" | "present") | null;
+            /** @enum {null|string} */
+            marker?: "present" | "awaited" | null;
         };
-        /**
-         * EventPage
-         * @description Some events; `next` is the cursor of the following page, null when there are no more (yet).
-         *
-         *     A page may be short, or even empty, and still have a `next`: where few events fit, only so many are looked at.
-         */
+        /** EventPage */
         EventPage: {
             items: components["schemas"]["EventView"][];
             next?: string | null;
@@ -1228,11 +1178,8 @@ export interface components {
          * @description Everything Interlock publishes.
          * @enum {string}
          */
-        EventType: "BASELINE_CAPTURE_FAILED" | "CONFIG_FOLDER_LOST" | "CONFIG_INVALID" | "CONFIG_RESTORED" | "DRY_RUN_COMPLETED" | "DRY_RUN_DRIFT" | "DRY_RUN_LATE_DATA" | "DRY_RUN_RERUN_REJECTED" | "DRY_RUN_RETRY_EXHAUSTED" | "DRY_RUN_SLA_PROJECTION" | "DRY_RUN_WOULD_RERUN" | "DRY_RUN_WOULD_RETRY" | "DRY_RUN_WOULD_TRIGGER" | "INFRA_ALARM" | "INFRA_FAILURE" | "IRREGULAR_SCHEDULE_MISSED" | "JOB_CANCELLED" | "JOB_COMPLETED" | "JOB_FAILED" | "JOB_POLL_EXHAUSTED" | "JOB_STARTED" | "JOB_TIMEOUT" | "JOB_TRIGGERED" | "LATE_DATA_ARRIVAL" | "PIPELINE_EXCLUDED" | "PIPELINE_REMOVED" | "POST_RUN_BASELINE_CAPTURED" | "POST_RUN_DRIFT" | "POST_RUN_DRIFT_INFLIGHT" | "POST_RUN_FAILED" | "POST_RUN_PASSED" | "POST_RUN_SENSOR_MISSING" | "PROBE_FAILED" | "READINESS_LATE" | "RELATIVE_SLA_BREACH" | "RELATIVE_SLA_WARNING" | "RERUN_ACCEPTED" | "RERUN_REJECTED" | "RETRY_EXHAUSTED" | "RUN_WITHDRAWN" | "SCHEDULE_MISSED" | "SENSOR_DEADLINE_EXPIRED" | "SENSOR_INVALID" | "SFN_TIMEOUT" | "SLA_BREACH" | "SLA_MET" | "SLA_RECOVERED" | "SLA_WARNING" | "TRIGGER_RECOVERED" | "TRIGGER_STARTED" | "TRIGGER_UNCERTAIN" | "VALIDATION_EXHAUSTED" | "VALIDATION_PASSED" | "WATCHDOG_DEGRADED";
-        /**
-         * EventView
-         * @description An event. `id` is its place in the events table, and a cursor to page on from.
-         */
+        EventType: "TRIGGER_STARTED" | "PIPELINE_EXCLUDED" | "VALIDATION_PASSED" | "VALIDATION_EXHAUSTED" | "JOB_TRIGGERED" | "JOB_STARTED" | "JOB_COMPLETED" | "JOB_FAILED" | "JOB_TIMEOUT" | "JOB_POLL_EXHAUSTED" | "RETRY_EXHAUSTED" | "TRIGGER_UNCERTAIN" | "INFRA_FAILURE" | "RUN_WITHDRAWN" | "JOB_CANCELLED" | "RERUN_ACCEPTED" | "RERUN_REJECTED" | "LATE_DATA_ARRIVAL" | "READINESS_LATE" | "SLA_WARNING" | "SLA_BREACH" | "SLA_MET" | "SLA_RECOVERED" | "RELATIVE_SLA_WARNING" | "RELATIVE_SLA_BREACH" | "POST_RUN_BASELINE_CAPTURED" | "BASELINE_CAPTURE_FAILED" | "POST_RUN_PASSED" | "POST_RUN_FAILED" | "POST_RUN_DRIFT" | "POST_RUN_DRIFT_INFLIGHT" | "POST_RUN_SENSOR_MISSING" | "SFN_TIMEOUT" | "SCHEDULE_MISSED" | "IRREGULAR_SCHEDULE_MISSED" | "TRIGGER_RECOVERED" | "SENSOR_DEADLINE_EXPIRED" | "WATCHDOG_DEGRADED" | "CONFIG_INVALID" | "CONFIG_RESTORED" | "CONFIG_FOLDER_LOST" | "PIPELINE_REMOVED" | "SENSOR_INVALID" | "PROBE_FAILED" | "INFRA_ALARM" | "DRY_RUN_WOULD_TRIGGER" | "DRY_RUN_SLA_PROJECTION" | "DRY_RUN_COMPLETED" | "DRY_RUN_LATE_DATA" | "DRY_RUN_DRIFT" | "DRY_RUN_WOULD_RERUN" | "DRY_RUN_RERUN_REJECTED" | "DRY_RUN_WOULD_RETRY" | "DRY_RUN_RETRY_EXHAUSTED";
+        /** EventView */
         EventView: {
             id: string;
             type: components["schemas"]["EventType"];
@@ -1241,19 +1188,18 @@ export interface components {
             scheduleId: string;
             date: string;
             message: string;
+            /** Format: date-time */
             timestamp: string;
             detail?: {
                 [key: string]: unknown;
             };
         };
-        /**
-         * Explanation
-         * @description The answer. `state` is one of the five words people are shown, or what there is instead of a run.
-         */
+        /** Explanation */
         Explanation: {
             pipeline: string;
             schedule: string;
             date: string;
+            /** Format: date-time */
             at: string;
             timezone: string;
             state: string;
@@ -1266,26 +1212,20 @@ export interface components {
          * @description Whose fault it is: PERMANENT is the code's, the rest is the world's.
          * @enum {string}
          */
-        FailureCategory: "PERMANENT" | "TIMEOUT" | "TRANSIENT";
+        FailureCategory: "PERMANENT" | "TRANSIENT" | "TIMEOUT";
         /**
          * FinalReason
          * @description Why a run is FAILED_FINAL.
          * @enum {string}
          */
-        FinalReason: "cancelled" | "deadline-expired" | "infra" | "poll-exhausted" | "retries-used-up" | "stale" | "trigger-exhausted" | "uncertain" | "validation-exhausted" | "withdrawn";
-        /**
-         * Finish
-         * @description How long before its breach a run is done, in seconds: a tenth of the runs have less than `p10`.
-         */
+        FinalReason: "validation-exhausted" | "deadline-expired" | "trigger-exhausted" | "uncertain" | "infra" | "stale" | "retries-used-up" | "poll-exhausted" | "withdrawn" | "cancelled";
+        /** Finish */
         Finish: {
             p10?: number | null;
             p50?: number | null;
             p90?: number | null;
         };
-        /**
-         * FolderView
-         * @description A folder of pipelines that is followed. `lost`: why nothing that it lacks is removed; "" when all is well.
-         */
+        /** FolderView */
         FolderView: {
             folder: string;
             pipelines: number;
@@ -1293,28 +1233,19 @@ export interface components {
             lost: string;
             lostSince?: string | null;
         };
-        /**
-         * FunctionView
-         * @description One of the six functions. `lag`: how much waits for it now. `last_at`: when it last did something, if known.
-         */
+        /** FunctionView */
         FunctionView: {
             name: string;
             lag: number;
             lastAt?: string | null;
         };
-        /**
-         * Graph
-         * @description Pipelines and what runs after what. `left_out`: how many more there are than fit.
-         */
+        /** Graph */
         Graph: {
             nodes: components["schemas"]["Node"][];
             edges: components["schemas"]["Edge"][];
             leftOut: number;
         };
-        /**
-         * Hazard
-         * @description One way to go wrong: the constraints that cover it, what is open, and YAML that would close it.
-         */
+        /** Hazard */
         Hazard: {
             kind: components["schemas"]["Unsafe"];
             hazard: string;
@@ -1326,12 +1257,7 @@ export interface components {
             /** @default  */
             suggestion: string;
         };
-        /**
-         * HazardPage
-         * @description The hazards of some pipelines and how many are covered how; `next` is the cursor of the following page.
-         *
-         *     Pipelines whose config is invalid are left out: they are not run.
-         */
+        /** HazardPage */
         HazardPage: {
             counts: {
                 [key: string]: number;
@@ -1339,22 +1265,17 @@ export interface components {
             items: components["schemas"]["Coverage"][];
             next?: string | null;
         };
-        /**
-         * Health
-         * @description Alive, and which version.
-         */
+        /** Health */
         Health: {
             status: string;
             version: string;
         };
-        /**
-         * InvalidFileView
-         * @description A config file that cannot be used. `in_force`: the version that goes on; "" when nothing of it is run.
-         */
+        /** InvalidFileView */
         InvalidFileView: {
             pipeline: string;
             file: string;
             errors: string[];
+            /** Format: date-time */
             since: string;
             /** @default  */
             inForce: string;
@@ -1366,17 +1287,15 @@ export interface components {
          * @description What a job-log record says.
          * @enum {string}
          */
-        JobEvent: "fail" | "infra-trigger-exhausted" | "infra-trigger-failure" | "rerun-rejected" | "success" | "timeout" | "validation-exhausted";
-        /**
-         * JobRecord
-         * @description One append-only line of the job log.
-         */
+        JobEvent: "success" | "fail" | "timeout" | "infra-trigger-failure" | "infra-trigger-exhausted" | "validation-exhausted" | "rerun-rejected";
+        /** JobRecord */
         JobRecord: {
             pipeline: string;
             schedule: string;
             date: string;
             event: components["schemas"]["JobEvent"];
             attempt: number;
+            /** Format: date-time */
             at: string;
             /** @default  */
             runId: string;
@@ -1392,10 +1311,7 @@ export interface components {
             /** @default  */
             reportedBy: string;
         };
-        /**
-         * LaneView
-         * @description A pipeline as a lane. One that is not `valid` is not run; `errors` say why.
-         */
+        /** LaneView */
         LaneView: {
             id: string;
             owner: string;
@@ -1423,28 +1339,18 @@ export interface components {
          * @description What it was that failed.
          * @enum {string}
          */
-        LetterKind: "change" | "delivery" | "timer";
-        /**
-         * Line
-         * @description One statement.
-         */
+        LetterKind: "change" | "timer" | "delivery";
+        /** Line */
         Line: {
             text: string;
-            /** @default none */
-            mark: components["schemas"]["Mark"];
+            mark?: components["schemas"]["Mark"];
         };
-        /**
-         * LineageSensor
-         * @description A sensor that was written.
-         */
+        /** LineageSensor */
         LineageSensor: {
             pipeline: string;
             key: string;
         };
-        /**
-         * LineageWritten
-         * @description What became of a run event. `ignored` says of each key that nobody was written, and why.
-         */
+        /** LineageWritten */
         LineageWritten: {
             written: components["schemas"]["LineageSensor"][];
             ignored: string[];
@@ -1452,19 +1358,17 @@ export interface components {
         /**
          * Mark
          * @description What a line says at a glance.
+         * @default none
          * @enum {string}
          */
-        Mark: "fail" | "none" | "pass";
+        Mark: "pass" | "fail" | "none";
         /**
          * Mode
          * @description How rules combine.
          * @enum {string}
          */
         Mode: "ALL" | "ANY";
-        /**
-         * NextView
-         * @description The next run. Without `start_at` the clock does not open it: `opens` says what does.
-         */
+        /** NextView */
         NextView: {
             schedule: string;
             date: string | null;
@@ -1473,12 +1377,7 @@ export interface components {
             warningAt: string | null;
             breachAt: string | null;
         };
-        /**
-         * Node
-         * @description A pipeline. `word` and `sla` are of its run of the date that was asked for; nothing without one.
-         *
-         *     `known` is false for a pipeline that another names and that is not there.
-         */
+        /** Node */
         Node: {
             id: string;
             owner: string;
@@ -1486,12 +1385,10 @@ export interface components {
             /** @default  */
             schedule: string;
             word?: components["schemas"]["Word"] | null;
-            sla?: ("at-risk" | "breached") | null;
+            /** @enum {null|string} */
+            sla?: "at-risk" | "breached" | null;
         };
-        /**
-         * Observation
-         * @description One sensor of a batch.
-         */
+        /** Observation */
         Observation: {
             pipeline: string;
             key: string;
@@ -1502,12 +1399,15 @@ export interface components {
         };
         /**
          * Outcome
-         * @description How a job ended. Without `attempt` or `run_id` it is the active attempt's.
+         * @example {
+         *       "date": "2026-03-03",
+         *       "result": "success"
+         *     }
          */
         Outcome: {
             date: string;
             /** @enum {string} */
-            result: "fail" | "success" | "timeout";
+            result: "success" | "fail" | "timeout";
             schedule?: string | null;
             attempt?: number | null;
             /** @default  */
@@ -1516,21 +1416,21 @@ export interface components {
             /** @default  */
             error: string;
         };
-        /**
-         * Overview
-         * @description Lanes by id.
-         *
-         *     `at` is the controller's time, `rate` how many of its seconds pass in one of the world's. `position` is where the
-         *     event stream goes on from. `counts` are of all pipelines that the filters other than `state` leave, on the first
-         *     page only. `next` is the cursor of the following page, null on the last.
-         */
+        /** Overview */
         Overview: {
+            /** Format: date-time */
             at: string;
             rate: number;
             bucket: components["schemas"]["Bucket"];
-            /** @description The beginning of the first column. */
+            /**
+             * Format: date-time
+             * @description The beginning of the first column.
+             */
             from: string;
-            /** @description The end of the last column. */
+            /**
+             * Format: date-time
+             * @description The end of the last column.
+             */
             to: string;
             position: string;
             total: number;
@@ -1541,10 +1441,7 @@ export interface components {
             items: components["schemas"]["LaneView"][];
             next?: string | null;
         };
-        /**
-         * PipelineDetail
-         * @description A pipeline with the document it was read from; what looks like a secret in it is hidden.
-         */
+        /** PipelineDetail */
         PipelineDetail: {
             id: string;
             owner: string;
@@ -1566,20 +1463,12 @@ export interface components {
             reads: string[];
             firstAppliedAt?: string | null;
         };
-        /**
-         * PipelinePage
-         * @description Some pipelines; `next` is the cursor of the following page, null on the last.
-         */
+        /** PipelinePage */
         PipelinePage: {
             items: components["schemas"]["PipelineSummary"][];
             next?: string | null;
         };
-        /**
-         * PipelineSla
-         * @description One pipeline: a number a week, the oldest first; null for a week without runs.
-         *
-         *     Margins are seconds before the breach, negative when late: a tenth of the runs have less than `p10`.
-         */
+        /** PipelineSla */
         PipelineSla: {
             pipeline: string;
             owner: string;
@@ -1590,10 +1479,7 @@ export interface components {
             p10: number | null;
             p50: number | null;
         };
-        /**
-         * PipelineStats
-         * @description The same of one pipeline.
-         */
+        /** PipelineStats */
         PipelineStats: {
             pipeline: string;
             opened: number;
@@ -1603,10 +1489,7 @@ export interface components {
             sla: components["schemas"]["SlaStats"];
             durations: components["schemas"]["DurationStats"];
         };
-        /**
-         * PipelineSummary
-         * @description A pipeline in one line. One that is not `valid` is not run; `errors` say why; `latest_sla` is of `latest`.
-         */
+        /** PipelineSummary */
         PipelineSummary: {
             id: string;
             owner: string;
@@ -1625,7 +1508,9 @@ export interface components {
         };
         /**
          * PreviewAsked
-         * @description Which run; `force` as it would be asked for.
+         * @example {
+         *       "date": "2026-03-03"
+         *     }
          */
         PreviewAsked: {
             date: string;
@@ -1635,16 +1520,15 @@ export interface components {
         };
         /**
          * ProbeChoice
-         * @description Which probe; `date` for a probe that looks for a period (default: the one that is waited for, or the current).
+         * @example {
+         *       "key": "row-count"
+         *     }
          */
         ProbeChoice: {
             key: string;
             date?: string | null;
         };
-        /**
-         * ProbeTrial
-         * @description What a probe saw, or why it failed. Nothing was written.
-         */
+        /** ProbeTrial */
         ProbeTrial: {
             pipeline: string;
             key: string;
@@ -1657,10 +1541,7 @@ export interface components {
             /** @default  */
             error: string;
         };
-        /**
-         * Problem
-         * @description A problem document. `request_id` finds the request in the controller's log.
-         */
+        /** Problem */
         Problem: {
             type: string;
             title: string;
@@ -1671,30 +1552,18 @@ export interface components {
             requestId: string;
             errors?: components["schemas"]["ProblemError"][];
         };
-        /**
-         * ProblemError
-         * @description One of several things that are wrong: where in the request, and what.
-         */
+        /** ProblemError */
         ProblemError: {
             path: string;
             message: string;
         };
-        /**
-         * Readiness
-         * @description Whether the controller does its work; if not, why (`problems`); and what is wrong although it does.
-         */
+        /** Readiness */
         Readiness: {
             ready: boolean;
             problems: string[];
             degraded: string[];
         };
-        /**
-         * ReadinessView
-         * @description Would the rules let a run of that date start now, and what of each.
-         *
-         *     While an attempt is under way these are its own rules, of the config it was opened with; `config_changed` says that
-         *     the current config is another.
-         */
+        /** ReadinessView */
         ReadinessView: {
             pipeline: string;
             schedule: string;
@@ -1703,6 +1572,7 @@ export interface components {
             mode: components["schemas"]["Mode"];
             summary: string;
             results: components["schemas"]["RuleResult"][];
+            /** Format: date-time */
             evaluatedAt: string;
             excluded?: string | null;
             awaitedUpstreams?: string[];
@@ -1712,57 +1582,59 @@ export interface components {
         };
         /**
          * Redrive
-         * @description Which dead letters; null means all of them.
+         * @example {
+         *       "ids": [
+         *         3,
+         *         4
+         *       ]
+         *     }
          */
         Redrive: {
             ids?: number[] | null;
         };
-        /**
-         * Redriven
-         * @description How many were sent on their way again.
-         */
+        /** Redriven */
         Redriven: {
             redriven: number;
         };
-        /**
-         * RemovedView
-         * @description A pipeline that was removed, with its runs that are still under way.
-         */
+        /** RemovedView */
         RemovedView: {
             pipeline: string;
             runs: components["schemas"]["RunSummary"][];
         };
         /**
          * Reported
-         * @description How the job ended.
+         * @example {
+         *       "result": "fail",
+         *       "error": "no rows",
+         *       "category": "PERMANENT"
+         *     }
          */
         Reported: {
             /** @enum {string} */
-            result: "fail" | "success" | "timeout";
+            result: "success" | "fail" | "timeout";
             category?: components["schemas"]["FailureCategory"] | null;
             /** @default  */
             error: string;
         };
-        /**
-         * RerunAnswer
-         * @description The request, and what was decided; `pending` when that takes longer than a moment: an event tells of it.
-         *
-         *     `undated_sensors`: of a past period, the sensors that the attempt reads as they are now, since they name no period.
-         */
+        /** RerunAnswer */
         RerunAnswer: {
             id: string;
             pipeline: string;
             schedule: string;
             date: string;
             /** @enum {string} */
-            decision: "accepted" | "pending" | "rejected";
+            decision: "accepted" | "rejected" | "pending";
             /** @default  */
             reason: string;
             undatedSensors?: string[];
         };
         /**
          * RerunAsked
-         * @description Which run, and why. `force` runs it although nothing has changed.
+         * @example {
+         *       "date": "2026-03-03",
+         *       "reason": "late correction",
+         *       "force": true
+         *     }
          */
         RerunAsked: {
             date: string;
@@ -1772,10 +1644,7 @@ export interface components {
             /** @default false */
             force: boolean;
         };
-        /**
-         * RerunPreview
-         * @description What would be decided and why, what is left of each budget, and who would feel it.
-         */
+        /** RerunPreview */
         RerunPreview: {
             pipeline: string;
             schedule: string;
@@ -1788,16 +1657,14 @@ export interface components {
             };
             downstream: components["schemas"]["Downstream"][];
         };
-        /**
-         * RerunRecord
-         * @description An attempt was opened by a retry or a rerun; the budgets are counted from these.
-         */
+        /** RerunRecord */
         RerunRecord: {
             pipeline: string;
             schedule: string;
             date: string;
             attempt: number;
             source: components["schemas"]["Source"];
+            /** Format: date-time */
             at: string;
             /** @default  */
             reason: string;
@@ -1809,39 +1676,26 @@ export interface components {
          * @description Why a rerun request is refused.
          * @enum {string}
          */
-        RerunRefusal: "active" | "budget" | "excluded" | "job-running" | "no-such-period" | "unchanged";
-        /**
-         * RouteList
-         * @description The channels in force; neither addresses nor secrets.
-         */
+        RerunRefusal: "no-such-period" | "excluded" | "active" | "job-running" | "budget" | "unchanged";
+        /** RouteList */
         RouteList: {
             items: components["schemas"]["RouteView"][];
         };
-        /**
-         * RouteView
-         * @description A channel, and what goes there: events of a severity or worse, `filtered` by a pattern of its own.
-         */
+        /** RouteView */
         RouteView: {
             name: string;
             channel: string;
             severity: string;
             filtered: boolean;
         };
-        /**
-         * RuleChange
-         * @description From when on a rule came to this, and what it saw.
-         */
+        /** RuleChange */
         RuleChange: {
+            /** Format: date-time */
             at: string;
             passed: boolean;
             actual?: unknown;
         };
-        /**
-         * RuleResult
-         * @description What one rule came to. `actual` and `expected` are JSON values, cut where they are long.
-         *
-         *     `since`: since when it comes to that, as far as an attempt under way remembers; `history`: its changes of verdict.
-         */
+        /** RuleResult */
         RuleResult: {
             key: string;
             check: components["schemas"]["Check"];
@@ -1856,9 +1710,12 @@ export interface components {
         };
         /**
          * RunAction
-         * @description What is done to a run. A claim has `claim_id`, a cancellation may have a `reason`.
-         *
-         *     `claim_id` is of the claimant's making: a claim whose answer got lost is repeated with the same.
+         * @example {
+         *       "claimId": "host-7-2026-03-03T06:00:01"
+         *     }
+         * @example {
+         *       "reason": "wrong input"
+         *     }
          */
         RunAction: {
             /** @default  */
@@ -1866,12 +1723,7 @@ export interface components {
             /** @default  */
             reason: string;
         };
-        /**
-         * RunDetail
-         * @description A run with everything that hangs on it.
-         *
-         *     `rules` are those of the latest attempt: as they were when it was decided, or as they are now while it waits.
-         */
+        /** RunDetail */
         RunDetail: {
             pipeline: string;
             schedule: string;
@@ -1880,7 +1732,9 @@ export interface components {
             word: components["schemas"]["Word"];
             attempt: number;
             source: components["schemas"]["Source"];
+            /** Format: date-time */
             openedAt: string;
+            /** Format: date-time */
             updatedAt: string;
             endedAt?: string | null;
             finalReason?: components["schemas"]["FinalReason"] | null;
@@ -1893,6 +1747,7 @@ export interface components {
             claimedBy: string;
             runId: string;
             jobId: string;
+            /** Format: date-time */
             firstOpenedAt: string;
             passedAt?: string | null;
             triggeredAt?: string | null;
@@ -1911,10 +1766,7 @@ export interface components {
             };
             sla?: components["schemas"]["SlaView"] | null;
         };
-        /**
-         * RunPage
-         * @description Some runs; `next` is the cursor of the following page, null on the last.
-         */
+        /** RunPage */
         RunPage: {
             items: components["schemas"]["RunSummary"][];
             next?: string | null;
@@ -1924,11 +1776,8 @@ export interface components {
          * @description Where the latest attempt of a run is.
          * @enum {string}
          */
-        RunStatus: "COMPLETED" | "FAILED" | "FAILED_FINAL" | "JOB_POLL_EXHAUSTED" | "PENDING" | "RUNNING" | "TRIGGERING";
-        /**
-         * RunSummary
-         * @description A run in one line. `word` is its status in the five words people are shown.
-         */
+        RunStatus: "PENDING" | "TRIGGERING" | "RUNNING" | "FAILED" | "JOB_POLL_EXHAUSTED" | "COMPLETED" | "FAILED_FINAL";
+        /** RunSummary */
         RunSummary: {
             pipeline: string;
             schedule: string;
@@ -1937,7 +1786,9 @@ export interface components {
             word: components["schemas"]["Word"];
             attempt: number;
             source: components["schemas"]["Source"];
+            /** Format: date-time */
             openedAt: string;
+            /** Format: date-time */
             updatedAt: string;
             endedAt?: string | null;
             finalReason?: components["schemas"]["FinalReason"] | null;
@@ -1945,10 +1796,7 @@ export interface components {
             /** @default  */
             message: string;
         };
-        /**
-         * ScheduleView
-         * @description How a schedule stands: its latest run, that run's SLA, and its next run.
-         */
+        /** ScheduleView */
         ScheduleView: {
             schedule: string;
             latest?: components["schemas"]["RunSummary"] | null;
@@ -1960,33 +1808,25 @@ export interface components {
          * @description What a token allows. `admin` allows everything, `operate` includes `read`.
          * @enum {string}
          */
-        Scope: "admin" | "job:write" | "operate" | "read" | "sensor:write";
-        /**
-         * Section
-         * @description Statements about one question.
-         */
+        Scope: "read" | "sensor:write" | "job:write" | "operate" | "admin";
+        /** Section */
         Section: {
             title: string;
             lines: components["schemas"]["Line"][];
         };
-        /**
-         * SensorPage
-         * @description Some sensors; `next` is the cursor of the following page, null on the last.
-         */
+        /** SensorPage */
         SensorPage: {
             items: components["schemas"]["SensorView"][];
             next?: string | null;
         };
-        /**
-         * SensorView
-         * @description The latest observation of a key. `period` is the one it names for itself; `read`: some rule reads it.
-         */
+        /** SensorView */
         SensorView: {
             pipeline: string;
             key: string;
             data: {
                 [key: string]: unknown;
             };
+            /** Format: date-time */
             receivedAt: string;
             /** @default  */
             period: string;
@@ -1996,7 +1836,9 @@ export interface components {
         };
         /**
          * SessionAsked
-         * @description A token, or a code of `interlock open`.
+         * @example {
+         *       "token": "ilk_..."
+         *     }
          */
         SessionAsked: {
             /** @default  */
@@ -2004,13 +1846,7 @@ export interface components {
             /** @default  */
             code: string;
         };
-        /**
-         * SessionView
-         * @description Who the caller is and what they may do.
-         *
-         *     `scopes` include those that others imply. `pipelines` and `owners` limit `sensor:write` and `job:write`; both empty
-         *     means no limit. `required` is false while the controller answers without a token.
-         */
+        /** SessionView */
         SessionView: {
             name: string;
             scopes: components["schemas"]["Scope"][];
@@ -2023,26 +1859,16 @@ export interface components {
          * @description How much somebody should care.
          * @enum {string}
          */
-        Severity: "critical" | "error" | "info" | "warning";
-        /**
-         * SlaKind
-         * @description The alerts a run can give.
-         * @enum {string}
-         */
-        SlaKind: "breach" | "readiness" | "relative-breach" | "relative-warning" | "warning";
+        Severity: "info" | "warning" | "error" | "critical";
         /**
          * SlaOutcome
          * @description How the SLA of a run ended.
          * @enum {string}
          */
-        SlaOutcome: "cancelled" | "met" | "recovered";
-        /**
-         * SlaOverview
-         * @description Compliance per pipeline and week, the worst first, and the latest runs.
-         *
-         *     `weeks` are the days they begin on. `truncated`: there were more events than are counted at once.
-         */
+        SlaOutcome: "met" | "recovered" | "cancelled";
+        /** SlaOverview */
         SlaOverview: {
+            /** Format: date-time */
             at: string;
             weeks: string[];
             runs: number;
@@ -2057,11 +1883,8 @@ export interface components {
          * @description Where the SLA of a run stands: its alerts ahead, its warning or breach given and the run not done, or over.
          * @enum {string}
          */
-        SlaStanding: "at-risk" | "breached" | "cancelled" | "met" | "pending" | "recovered";
-        /**
-         * SlaStats
-         * @description Runs with an SLA that was decided or breached. `compliance` is the part without a breach, null without runs.
-         */
+        SlaStanding: "pending" | "at-risk" | "breached" | "met" | "recovered" | "cancelled";
+        /** SlaStats */
         SlaStats: {
             runs: number;
             met: number;
@@ -2069,19 +1892,13 @@ export interface components {
             breached: number;
             compliance?: number | null;
         };
-        /**
-         * SlaSummary
-         * @description The SLA of that run; of two, the earlier instants.
-         */
+        /** SlaSummary */
         SlaSummary: {
             state: components["schemas"]["SlaStanding"];
             warningAt?: string | null;
             breachAt?: string | null;
         };
-        /**
-         * SlaView
-         * @description The SLA of a run: when its alerts are due, which were given, how it ended.
-         */
+        /** SlaView */
         SlaView: {
             /** @default  */
             deadline: string;
@@ -2107,19 +1924,18 @@ export interface components {
          * @description Why an attempt was opened.
          * @enum {string}
          */
-        Source: "data-drift" | "first" | "job-fail-code" | "job-fail-transient" | "late-data" | "manual" | "reopen" | "upstream";
+        Source: "first" | "reopen" | "job-fail-transient" | "job-fail-code" | "data-drift" | "late-data" | "upstream" | "manual";
         /**
          * Standing
          * @description How a pipeline stands, the worst first. The counters of the overview are these.
          * @enum {string}
          */
-        Standing: "at-risk" | "breached" | "done" | "dry-run" | "failed" | "held" | "invalid" | "missed" | "not-due" | "running" | "waiting";
-        /**
-         * Stats
-         * @description Statistics of a span. `truncated`: there were more events than are counted at once; ask for fewer days.
-         */
+        Standing: "breached" | "at-risk" | "failed" | "held" | "missed" | "invalid" | "waiting" | "running" | "done" | "dry-run" | "not-due";
+        /** Stats */
         Stats: {
+            /** Format: date-time */
             since: string;
+            /** Format: date-time */
             until: string;
             sla: components["schemas"]["SlaStats"];
             durations: components["schemas"]["DurationStats"];
@@ -2128,12 +1944,7 @@ export interface components {
             /** @default false */
             truncated: boolean;
         };
-        /**
-         * Token
-         * @description What is known of a token; the token itself is known to its owner alone.
-         *
-         *     `pipelines` and `owners` limit `sensor:write` and `job:write` to these; both empty means to none in particular.
-         */
+        /** Token */
         Token: {
             id: number;
             name: string;
@@ -2142,12 +1953,21 @@ export interface components {
             pipelines: string[];
             /** @default [] */
             owners: string[];
+            /** Format: date-time */
             createdAt: string;
             revokedAt?: string | null;
         };
         /**
          * TokenAsked
-         * @description Who it is for and what it allows; `pipelines` and `owners` limit `sensor:write` and `job:write`.
+         * @example {
+         *       "name": "airflow",
+         *       "scopes": [
+         *         "sensor:write"
+         *       ],
+         *       "owners": [
+         *         "etl"
+         *       ]
+         *     }
          */
         TokenAsked: {
             name: string;
@@ -2155,39 +1975,26 @@ export interface components {
             pipelines?: string[];
             owners?: string[];
         };
-        /**
-         * TokenList
-         * @description Every token there ever was, revoked ones too; never a token itself.
-         */
+        /** TokenList */
         TokenList: {
             items: components["schemas"]["Token"][];
         };
-        /**
-         * TokenMade
-         * @description The token itself, this once, and what is known of it.
-         */
+        /** TokenMade */
         TokenMade: {
             token: string;
             known: components["schemas"]["Token"];
         };
-        /**
-         * Trend
-         * @description The runs of the last days, the oldest first.
-         */
+        /** Trend */
         Trend: {
             items: components["schemas"]["TrendRun"][];
             finish: components["schemas"]["Finish"];
             duration: components["schemas"]["Durations"];
         };
-        /**
-         * TrendRun
-         * @description A run, as far as a chart needs it. `margin_seconds` is how long before its breach it was done, negative if late.
-         *
-         *     `sla`: met, recovered (done after the warning or the breach), breached (not done by then), or nothing of these.
-         */
+        /** TrendRun */
         TrendRun: {
             schedule: string;
             date: string;
+            /** Format: date-time */
             openedAt: string;
             passedAt: string | null;
             triggeredAt: string | null;
@@ -2204,19 +2011,13 @@ export interface components {
          * @description The four kinds of unsafe control action.
          * @enum {string}
          */
-        Unsafe: "given when unsafe" | "not given" | "stopped too soon or applied too long" | "too early, too late or out of order";
-        /**
-         * Upcoming
-         * @description The runs to come, the next first.
-         */
+        Unsafe: "not given" | "given when unsafe" | "too early, too late or out of order" | "stopped too soon or applied too long";
+        /** Upcoming */
         Upcoming: {
             /** @description At most 500. */
             items: components["schemas"]["UpcomingRun"][];
         };
-        /**
-         * UpcomingRun
-         * @description A run that is to come. Without `start_at` something else than the clock opens it; `excluded` says why not.
-         */
+        /** UpcomingRun */
         UpcomingRun: {
             schedule: string;
             date: string;
@@ -2225,26 +2026,17 @@ export interface components {
             warningAt: string | null;
             breachAt: string | null;
         };
-        /**
-         * WatchdogView
-         * @description The watchdog's passes: the latest of this process, when the next is due, and which checks failed.
-         */
+        /** WatchdogView */
         WatchdogView: {
             lastAt: string | null;
             nextAt: string | null;
             failedChecks: string[];
         };
-        /**
-         * Watched
-         * @description A pass of the watchdog; its findings are events.
-         */
+        /** Watched */
         Watched: {
             failedChecks: string[];
         };
-        /**
-         * WeekSla
-         * @description Runs whose SLA was decided or breached in a week, and how many of them were late.
-         */
+        /** WeekSla */
         WeekSla: {
             runs: number;
             late: number;
@@ -2254,17 +2046,14 @@ export interface components {
          * @description Days of the week, in the order of `date.weekday()`.
          * @enum {string}
          */
-        Weekday: "friday" | "monday" | "saturday" | "sunday" | "thursday" | "tuesday" | "wednesday";
+        Weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
         /**
          * Word
          * @description What people are shown. `held`: the gate never opened, so no job was started.
          * @enum {string}
          */
-        Word: "done" | "failed" | "held" | "running" | "waiting";
-        /**
-         * WorstRun
-         * @description A run that was late, by how much; one that is not done yet has no margin.
-         */
+        Word: "waiting" | "running" | "done" | "failed" | "held";
+        /** WorstRun */
         WorstRun: {
             pipeline: string;
             schedule: string;
@@ -2272,13 +2061,11 @@ export interface components {
             breachAt: string | null;
             marginSeconds: number | null;
         };
-        /**
-         * Written
-         * @description What became of an observation.
-         */
+        /** Written */
         Written: {
             pipeline: string;
             key: string;
+            /** Format: date-time */
             receivedAt: string;
             /** @default  */
             period: string;
@@ -2505,7 +2292,6 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description The config, as in a file, in JSON. */
         requestBody: {
             content: {
                 "application/json": {
@@ -3055,7 +2841,6 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description The calendar, as in a file, in JSON. */
         requestBody: {
             content: {
                 "application/json": {
@@ -3286,7 +3071,6 @@ export interface operations {
             };
             cookie?: never;
         };
-        /** @description What was observed: any JSON object. */
         requestBody: {
             content: {
                 "application/json": {
@@ -4946,7 +4730,6 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        /** @description An OpenLineage event. */
         requestBody: {
             content: {
                 "application/json": {

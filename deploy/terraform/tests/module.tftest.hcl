@@ -116,7 +116,6 @@ run "words_out_of_range_are_refused" {
 
   variables {
     architecture        = "mips"
-    python_version      = "2.7"
     log_level           = "LOUD"
     sfn_log_level       = "SOME"
     watchdog_schedule   = "every five minutes"
@@ -130,7 +129,7 @@ run "words_out_of_range_are_refused" {
   }
 
   expect_failures = [
-    var.architecture, var.python_version, var.log_level, var.sfn_log_level, var.watchdog_schedule, var.alerts,
+    var.architecture, var.log_level, var.sfn_log_level, var.watchdog_schedule, var.alerts,
     var.job_environment, var.tags, var.kms_key_arn, var.sns_alarm_topic_arn, var.pipelines_json, var.vpc_config,
   ]
 }
