@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from interlock.jobs.command.folder import RunFolder
+from interlock.jobs.command.forking import ForkServer
 from interlock.jobs.command.target import CommandRunner
 from tests.conformance.manual_clock import ManualClock
 from tests.jobs.command.trials import request
@@ -36,7 +37,12 @@ def main(root: str, point: str, *command: str) -> None:
             RunFolder.claim = die  # type: ignore[method-assign]
         case "after-claim":
             RunFolder.claim = then_die(RunFolder.claim)  # type: ignore[method-assign]
+        case "after-request":
+            ForkServer._sent = then_die(ForkServer._sent)  # type: ignore[method-assign]
+        case "after-fork":
+            ForkServer.fork = then_die(ForkServer.fork)  # type: ignore[method-assign]
         case "after-spawn":
+            ForkServer.fork = lambda *_: None  # type: ignore[method-assign]
             os.posix_spawn = then_die(os.posix_spawn)
     runner = CommandRunner(Path(root), lambda _notice: None, ManualClock())
     runner.start(request(command=list(command)))

@@ -347,7 +347,6 @@ def test_closing_kills_nothing(tmp_path: Path, root: Path, runner: CommandRunner
     wait_for_wrapper(root, "run-1")
     assert notices.told == []
     assert runner.check(asked, "run-1").state is JobState.SUCCEEDED
-    os.waitpid(marker(root, "run-1", "wrapper")["pid"], 0)  # nobody watches any more
 
 
 def test_an_exit_may_close_the_runner(root: Path) -> None:

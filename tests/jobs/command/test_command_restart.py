@@ -106,7 +106,7 @@ def test_own_commands_are_seen_to_end(runner: CommandRunner, notices: Notices) -
     assert errors == ["", "exit code 1", "exit code 2", "exit code 3", "exit code 4"]
 
 
-@pytest.mark.parametrize("point", ["before-claim", "after-claim", "after-spawn", ""])
+@pytest.mark.parametrize("point", ["before-claim", "after-claim", "after-request", "after-fork", "after-spawn", ""])
 def test_wherever_the_controller_dies_the_command_runs_exactly_once(
     tmp_path: Path, controller: Controller, runner: CommandRunner, notices: Notices, point: str
 ) -> None:

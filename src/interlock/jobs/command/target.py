@@ -1,7 +1,7 @@
 """Commands on the controller's own machine: argv, no shell. They outlive the controller; their end is known at once.
 
-The controller starts a small wrapper (`wrapper`), which starts the command and writes its end into the run's
-folder (`folder`); one thread sees the wrappers end (`watch`). A controller that dies takes nothing with
+The controller has a small wrapper (`wrapper`) forked (`fork_server`), which starts the command and writes its end into
+the run's folder (`folder`); one thread sees the wrappers end (`watch`). A controller that dies takes nothing with
 it: the next one reads the same folders and waits for the same processes.
 """
 
@@ -23,6 +23,7 @@ import structlog
 
 from interlock.jobs.command import wrapper as wrapper_program
 from interlock.jobs.command.folder import Claim, Exit, Phase, RunFolder, run_folders
+from interlock.jobs.command.forking import ForkServer
 from interlock.jobs.command.output import OutputKept
 from interlock.jobs.command.prune import prune
 from interlock.jobs.command.stop import stop_command
@@ -112,6 +113,7 @@ class CommandRunner:
         # Ends that the controller could not be told of, and when to try again.
         self._untold: dict[str, float] = {}
         self._watch = ExitWatch(self._settle)
+        self._forks = ForkServer(_wrappers_environment())
 
     # ------------------------------------------------------------------------------------------------- the port
 
@@ -193,6 +195,7 @@ class CommandRunner:
 
     def close(self) -> None:
         """Stop watching. The commands go on; the next controller finds them."""
+        self._forks.close()
         self._watch.close()
 
     # ---------------------------------------------------------------------------------------------------- inside
@@ -226,32 +229,27 @@ class CommandRunner:
 
     def _launch(self, folder: RunFolder, plan: _Plan, lock: int) -> JobStarted:
         try:
-            child = self._spawn(folder, plan, lock)
+            output = os.open(folder.path / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                self._start_wrapper(folder, plan, lock, output)
+            finally:
+                os.close(output)
         except OSError as error:
             folder.remove()
             message = f"{plan.argv[0]} could not be started: {error.strerror}"
             raise JobStartError(message, permanent=error.errno == errno.E2BIG) from error
         finally:
             os.close(lock)
-        self._watch.add(folder.run_id, child)
         return JobStarted(job_id=folder.run_id)
 
-    def _spawn(self, folder: RunFolder, plan: _Plan, lock: int) -> int:
+    def _start_wrapper(self, folder: RunFolder, plan: _Plan, lock: int, output: int) -> None:
         limits = [*(str(length.total_seconds()) for length in (plan.timeout, self._grace)), str(self._output_limit)]
-        wrapper = [sys.executable, "-I", "-S", wrapper_program.__file__]
-        return os.posix_spawn(
-            sys.executable,
-            [*wrapper, str(folder.path), *limits, str(plan.cwd), plan.executable, *plan.argv],
-            _wrappers_environment(),
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, lock, 0),
-                (os.POSIX_SPAWN_OPEN, 1, str(folder.path / OUTPUT), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-            ],
-            setsid=True,
-            setsigmask=(),
-            setsigdef=(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM),
-        )
+        arguments = [str(folder.path), *limits, str(plan.cwd), plan.executable, *plan.argv]
+        forked = self._forks.fork(arguments, lock, output)
+        if forked is not None:
+            self._watch.add(folder.run_id, pidfd=forked.pidfd)
+        else:
+            self._watch.add(folder.run_id, _spawn(arguments, lock, output))
 
     def _settle(self, run_id: str) -> int | None:
         """Tell of an end; or say which process to wait for."""
@@ -314,6 +312,19 @@ def _executable(request: JobRequest, name: str, cwd: Path, path: str) -> str:
     if not os.access(program, os.X_OK):
         raise refused(request, f"command: {str(program)!r} is not executable: chmod +x it, or name its interpreter")
     return str(program)
+
+
+def _spawn(arguments: list[str], lock: int, output: int) -> int:
+    """A wrapper with an interpreter of its own: where there is no fork server, or too much to tell it."""
+    return os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-I", "-S", wrapper_program.__file__, *arguments],
+        _wrappers_environment(),
+        file_actions=[(os.POSIX_SPAWN_DUP2, lock, 0), (os.POSIX_SPAWN_DUP2, output, 1), (os.POSIX_SPAWN_DUP2, 1, 2)],
+        setsid=True,
+        setsigmask=(),
+        setsigdef=(signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGALRM),
+    )
 
 
 def _wrappers_environment() -> dict[str, str]:

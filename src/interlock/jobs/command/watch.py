@@ -30,6 +30,7 @@ class ExitWatch:
         self._settle = settle
         self._lock = threading.Lock()
         self._new: dict[str, int] = {}
+        self._given: dict[str, int] = {}
         self._thread: threading.Thread | None = None
         self._closed = False
         self._wake_out = -1
@@ -39,11 +40,18 @@ class ExitWatch:
         self._pidfds: dict[str, int] = {}
         self._polled: set[str] = set()
 
-    def add(self, run_id: str, child: int = 0) -> None:
-        """Watch a run; `child` is its process when this process started it. After `close` this does nothing."""
+    def add(self, run_id: str, child: int = 0, *, pidfd: int = -1) -> None:
+        """Watch a run; `child` is its process when this process started it. After `close` this does nothing.
+
+        `pidfd` is of its process when somebody else did; it is closed here.
+        """
         with self._lock:
             if self._closed:
+                if pidfd >= 0:
+                    os.close(pidfd)
                 return
+            if pidfd >= 0:
+                self._given[run_id] = pidfd
             self._new[run_id] = child or self._new.get(run_id, 0)
             if self._thread is None:
                 self._begin()
@@ -80,11 +88,12 @@ class ExitWatch:
                 while not self._closed:
                     self._step(selector, wake_in)
             finally:
-                for pidfd in self._pidfds.values():
-                    os.close(pidfd)
-                self._pidfds.clear()
                 with self._lock:  # nobody is writing to the pipe now, and nobody will
                     self._closed = True
+                    for pidfd in (*self._pidfds.values(), *self._given.values()):
+                        os.close(pidfd)
+                    self._pidfds.clear()
+                    self._given.clear()
                     os.close(wake_in)
                     os.close(self._wake_out)
 
@@ -106,7 +115,12 @@ class ExitWatch:
 
     def _look(self, run_id: str) -> None:
         self._stop_waiting(run_id)
+        with self._lock:
+            given = self._given.pop(run_id, None)
         try:
+            if given is not None:
+                self._hold(run_id, given)
+                return
             child = self._children.get(run_id)
             if child is not None and not _reaped(child):
                 self._wait_for(run_id, child)
@@ -120,11 +134,15 @@ class ExitWatch:
 
     def _wait_for(self, run_id: str, pid: int) -> None:
         pidfd = _open_pidfd(pid) if pid else None
-        if pidfd is None or self._selector is None:
+        if pidfd is None:
             self._polled.add(run_id)
-            return
+        else:
+            self._hold(run_id, pidfd)
+
+    def _hold(self, run_id: str, pidfd: int) -> None:
         self._pidfds[run_id] = pidfd
-        self._selector.register(pidfd, selectors.EVENT_READ, run_id)
+        if self._selector is not None:
+            self._selector.register(pidfd, selectors.EVENT_READ, run_id)
 
     def _wait_for_stranger(self, run_id: str, pid: int) -> None:
         """Wait for a process that is not our child: its number may have been given away before we took hold of it.
