@@ -25,9 +25,10 @@ def pull(control: Control, pipeline: str) -> None:
         withdraw(control, key)
 
 
-def start(control: Control, run: Run) -> bool:
-    """Start the execution of an attempt, unless the brakes are on; True when it runs."""
-    return not withdraw(control, run.key) and opening.start_execution(control, run)
+def start(control: Control, run: Run) -> None:
+    """Start the execution of an attempt, unless the brakes are on."""
+    if not withdraw(control, run.key):
+        opening.start_execution(control, run)
 
 
 def withdraw(control: Control, key: RunKey) -> bool:

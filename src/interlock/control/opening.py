@@ -190,11 +190,11 @@ def lease_until(control: Control, config: PipelineConfig, schedule: Schedule) ->
     return control.now() + bound + control.settings.lease_margin
 
 
-def start_execution(control: Control, run: Run) -> bool:
-    """Start the execution of an active attempt; True when it runs (now, or already)."""
+def start_execution(control: Control, run: Run) -> StartResult:
+    """Start the execution of an active attempt. Asked for one that is open, it does nothing."""
     config = catalog.opened_with(control.store, run.pipeline, run.config_version)
     schedule = config.schedule_of(run.schedule)
-    result = control.executions.start(
+    return control.executions.start(
         keys.execution_name(run.key, run.attempt, run.part),
         {
             "pipeline": run.pipeline,
@@ -208,4 +208,3 @@ def start_execution(control: Control, run: Run) -> bool:
             "timeoutSeconds": execution_bound(control, config, schedule),
         },
     )
-    return result is not StartResult.ALREADY_CLOSED

@@ -40,6 +40,7 @@ from interlock.model.periods import Granularity, Period, day_period, parse_perio
 from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.model.sensor import Sensor
 from interlock.model.times import format_instant, parse_instant
+from interlock.ports.executions import StartResult
 from interlock.ports.store import Delete, Item, Matches, Put, Write
 
 log = structlog.get_logger(__name__)
@@ -205,7 +206,11 @@ def _revive_all(control: Control, pipeline: str) -> None:
 
 
 def _revive(control: Control, run_: Run) -> None:
-    """An active run whose execution is not open: start it, or do what it would have done."""
+    """An active run whose execution is not open: start it, or do what it would have done.
+
+    `is_open` only spares the call: it may be seconds old. What the start says is certain: it was started just now, it
+    is open, or it has ended.
+    """
     if run_.status is RunStatus.FAILED:
         if run_.retry_at is not None and run_.retry_at <= control.now():
             router.retry_due(control, run_.key, run_.attempt)
@@ -213,15 +218,24 @@ def _revive(control: Control, run_: Run) -> None:
     execution = parts.execution_of(run_)
     if control.executions.is_open(execution):
         return
-    if opening.start_execution(control, run_):
-        event = _recovered(control, run_.key, f"attempt {run_.attempt} had no execution")
-        records.publish_once(control, event, f"{EventType.TRIGGER_RECOVERED}-{run_.attempt}-{run_.version}")
-    elif run_.status is RunStatus.RUNNING and records.outcome_of(control.store, run_) is not None:
+    match opening.start_execution(control, run_):
+        case StartResult.STARTED:
+            event = _recovered(control, run_.key, f"attempt {run_.attempt} had no execution")
+            records.publish_once(control, event, f"{EventType.TRIGGER_RECOVERED}-{run_.attempt}-{run_.version}")
+        case StartResult.ALREADY_OPEN:
+            pass
+        case StartResult.ALREADY_CLOSED:
+            _continue(control, run_, execution)
+
+
+def _continue(control: Control, run_: Run, execution: str) -> None:
+    """The execution has ended, and the attempt goes on. Unless that was its end: then the run has changed since."""
+    if run_.status is RunStatus.RUNNING and records.outcome_of(control.store, run_) is not None:
         completion.settle(control, run_.key, run_.attempt)
-    else:
-        # Killed, timed out, or stopped by hand: the attempt is bounded by its windows, not by an execution.
-        event = _recovered(control, run_.key, f"attempt {run_.attempt} goes on: its execution had ended early")
-        parts.follow(control, run_.key, run_.attempt, execution, event)
+        return
+    # Killed, timed out, or stopped by hand: the attempt is bounded by its windows, not by an execution.
+    event = _recovered(control, run_.key, f"attempt {run_.attempt} goes on: its execution had ended early")
+    parts.follow(control, run_.key, run_.attempt, execution, event)
 
 
 def _recovered(control: Control, key: RunKey, reason: str) -> Event:

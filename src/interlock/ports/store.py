@@ -5,13 +5,17 @@ on the other. Items are JSON objects; their key is kept apart from them.
 
 Obligations of every backend
 ----------------------------
-- Reads are strongly consistent: a read that starts after a commit was acknowledged sees it.
+- Reads are strongly consistent: a read that starts after a commit was acknowledged sees it. Two may lag behind by
+  seconds, `pipelines` and `events_by_type`: whoever decides by them looks again later, or reads the item itself.
 - An item whose `ttl` (epoch seconds) has passed is absent: on every read, and to every condition.
-- A commit is atomic and durable when it returns None; when it returns a Conflict nothing of it was written.
+- A commit is atomic and durable when it returns None; when it returns a Conflict nothing of it was written. A commit
+  whose answer was lost is asked again under the same token: its own success is never reported as a Conflict. Where
+  nobody can tell what became of it, it raises; the caller reads again and decides again.
 - Each key appears once in a commit; at most MAX_WRITES writes; an item is at most MAX_ITEM_BYTES by DynamoDB's count.
   Otherwise CommitRefusedError, on every backend. A whole number reads back as an integer (`1.0` as `1`).
-- Every write to a table with a stream puts one change into that stream, in the same transaction, in commit order
-  per partition. A put that changes nothing is a change, too.
+- Every write to a table with a stream puts one change into that stream, in the same transaction. Changes are in
+  commit order per item; between items, also of one partition and of one commit, there is no order. A put that changes
+  nothing may be a change, or none.
 """
 
 from collections.abc import Mapping, Sequence
@@ -175,13 +179,13 @@ class Store(Protocol):
         ...
 
     def pipelines(self) -> list[str]:
-        """The ids of all pipelines that have a CONFIG item, sorted."""
+        """The ids of all pipelines that have a CONFIG item, sorted. May lag: see the module's obligations."""
         ...
 
     def events_by_type(
         self, type_: str, *, since: int, until: int, limit: int, after: Key | None = None, reverse: bool = False
     ) -> list[Record]:
-        """Events of a type with since <= tsMillis < until, in the order of (tsMillis, sort key, partition).
+        """Events of a type with since <= tsMillis < until, in the order of (tsMillis, sort key, partition). May lag.
 
         `after`, the key of an event, pages on (exclusive); with `reverse` the order is turned round.
         """
