@@ -10,6 +10,7 @@ deleted after that has worked, never before.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from hashlib import sha256
@@ -22,10 +23,14 @@ from interlock.aws.environment import Environment, is_missing
 from interlock.aws.invoking import call_function
 from interlock.aws.names import Function, Queue
 from interlock.aws.queue_depths import depth
+from interlock.control.delivery_records import StoredLedger
 from interlock.model.errors import AccessError, InterlockError, InvalidValueError
 from interlock.model.keys import Table
+from interlock.ports.clock import Clock
+from interlock.ports.store import Store
 
-_HIDDEN_SECONDS: Final = 60
+_HIDDEN_SECONDS: Final = 300
+_AT_ONCE: Final = 1000
 _BATCH: Final = 10
 _LONGEST_ERROR: Final = 500
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
@@ -66,28 +71,24 @@ QUEUES: Final = (*_STREAMS, *_TIMERS, Queue.SCHEDULER_DLQ, Queue.ALERTS_DLQ)
 """Every queue of dead letters."""
 
 _Message = Mapping[str, Any]
+_Messages = list[_Message]
 
 
 class DeadLetterQueues:
     """The dead letters of an environment."""
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, store: Store, clock: Clock) -> None:
         self._environment = environment
         self._names = environment.names
+        self._store = store
+        self._clock = clock
 
     def list(self, limit: int) -> "list[AwsLetter]":
-        """The oldest of each queue first, so many at most; nothing is taken away."""
+        """The oldest first, so many at most; nothing is taken away."""
         found: list[AwsLetter] = []
         for queue in QUEUES:
-            held: list[_Message] = []
-            try:
-                for message in self._received(queue):
-                    held.append(message)
-                    found.append(letter_of(queue, message))
-                    if len(held) >= limit:
-                        break
-            finally:
-                self._show_again(queue, held)
+            with self._held(queue, limit) as messages:
+                found += [letter_of(queue, one) for one in messages]
         return sorted(found, key=lambda one: (one.last_at, one.id))[:limit]
 
     def redrive(self, ids: Sequence[int] | None = None) -> int:
@@ -111,26 +112,28 @@ class DeadLetterQueues:
     def _redrive_queue(
         self, queue: Queue, wanted: Collection[int] | None, done: set[int], failed: dict[int, InterlockError]
     ) -> None:
-        held: list[_Message] = []
-        try:
-            for message in self._received(queue):
-                id_ = letter_id(queue, message)
-                if wanted is not None and id_ not in wanted:
-                    held.append(message)
-                    continue
-                try:
-                    self._again(queue, message)
-                except AccessError:
-                    held.append(message)
-                    raise
-                except InterlockError as error:
-                    held.append(message)
-                    failed[id_] = error
-                else:
+        """All of a queue are taken before the first is redriven: one that fails again must not come round forever."""
+        while True:
+            with self._held(queue, _AT_ONCE) as messages:
+                taken = len(messages)
+                for message in list(messages):
+                    id_ = letter_id(queue, message)
+                    if wanted is not None and id_ not in wanted:
+                        continue
+                    try:
+                        self._again(queue, message)
+                    except AccessError:
+                        raise
+                    except InterlockError as error:
+                        failed[id_] = error
+                        continue
                     self._delete(queue, message)
+                    messages.remove(message)
                     done.add(id_)
-        finally:
-            self._show_again(queue, held)
+                left = bool(messages)
+            # A FIFO queue gives more of a group when the first of it are gone; any other was emptied, or was too long.
+            if not taken or left or not (queue.endswith(".fifo") or taken >= _AT_ONCE):
+                return
 
     # -------------------------------------------------------------------------------------------- doing it again
 
@@ -138,7 +141,7 @@ class DeadLetterQueues:
         if queue in _STREAMS:
             self._route_again(queue, message)
         elif queue is Queue.ALERTS_DLQ:
-            self._send(Queue.ALERTS, message["Body"], **_fifo(message))
+            self._alert_again(message)
         elif queue is Queue.SCHEDULER_DLQ:
             self._send(_queue_of_timer(message["Body"]), message["Body"])
         else:
@@ -162,6 +165,17 @@ class DeadLetterQueues:
         if isinstance(said, Mapping) and said.get("batchItemFailures"):
             raise InterlockError(f"the {function} did not take it: a service is down, its log says which")
 
+    def _alert_again(self, message: _Message) -> None:
+        """Queue an alert again, with a day of its own; one that was sent meanwhile is done."""
+        body = _json(message["Body"])
+        alert, channel = body.get("alert"), body.get("channel")
+        id_ = alert.get("id") if isinstance(alert, Mapping) else None
+        if not isinstance(id_, str) or not isinstance(channel, str):
+            raise InterlockError("it is no alert of this controller")
+        queued = _millis(message.get("Attributes", {}).get("SentTimestamp"))
+        if StoredLedger(self._store, channel, id_, queued).revive(self._clock.now()):
+            self._send(Queue.ALERTS, message["Body"], **_fifo(message))
+
     def _send(self, queue: Queue, body: str, **more: str) -> None:
         url = self._names.queue_url(queue)
         client = self._environment.client("sqs")
@@ -172,8 +186,24 @@ class DeadLetterQueues:
 
     # ------------------------------------------------------------------------------------------------- receiving
 
-    def _received(self, queue: Queue) -> Iterator[_Message]:
-        """Every message of a queue that is not hidden, each once. A queue that is not there has none.
+    @contextmanager
+    def _held(self, queue: Queue, limit: int) -> Iterator[_Messages]:
+        """Messages of a queue, hidden from others meanwhile; those still in the list at the end are shown again.
+
+        At least `limit`, if there are so many. A queue that is not there has none.
+        """
+        held: _Messages = []
+        try:
+            for batch in self._received(queue):
+                held += batch
+                if len(held) >= limit:
+                    break
+            yield held
+        finally:
+            self._show_again(queue, held)
+
+    def _received(self, queue: Queue) -> Iterator[_Messages]:
+        """Batches of the messages that are not hidden, each once.
 
         Waiting a second asks all servers of a queue, not a sample of them; where the queue says that there is nothing
         more, that is not needed.
@@ -199,7 +229,7 @@ class DeadLetterQueues:
             if not fresh:
                 return
             seen.update(one["MessageId"] for one in fresh)
-            yield from fresh
+            yield fresh
 
     def _show_again(self, queue: Queue, messages: Sequence[_Message]) -> None:
         url, client = self._names.queue_url(queue), self._environment.client("sqs")

@@ -66,6 +66,10 @@ class Names(msgspec.Struct, frozen=True):
         """The four tables."""
         return {table: f"{self.prefix}-{table}" for table in Table}
 
+    def table_arn(self, table: Table) -> str:
+        """The ARN of a table."""
+        return self._arn("dynamodb", f"table/{self.tables[table]}")
+
     def function(self, function: Function) -> str:
         """The name of a function."""
         return f"{self.prefix}-{function}"

@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import Final
 from uuid import uuid4
 
+from interlock.aws import deliveries
 from interlock.aws.address import AwsAddress
 from interlock.aws.clients import Clients
 from interlock.aws.controller import Controller
-from interlock.aws.dead_letter_queues import AwsLetter, DeadLetterQueues, LetterKind
-from interlock.aws.deliveries import degradations as alert_degradations
+from interlock.aws.dead_letter_queues import DeadLetterQueues
 from interlock.aws.environment import Environment, open_environment
 from interlock.aws.invoking import call_function
 from interlock.aws.lifecycle import deployed_timeout
@@ -106,7 +106,7 @@ class AwsBackend(ControlBackend):
 
     def controller(self) -> answers.Controller:
         """How the controller stands, as far as its tables and queues say."""
-        degraded = [*degradations(self.store), *alert_degradations(self.environment)]
+        degraded = [*degradations(self.store), *deliveries.degradations(self.environment)]
         return answer(controller_view.config_state(self.store, degraded), answers.Controller)
 
     def run_watchdog(self) -> answers.WatchdogPass:
@@ -118,34 +118,19 @@ class AwsBackend(ControlBackend):
     def alerts(
         self, *, state: str | None = None, channel: str | None = None, limit: int | None = 100
     ) -> list[answers.Delivery]:
-        """Alerts that were given up on, the latest first. What waits in the queue cannot be looked at one by one."""
-        if state not in (None, "dead"):
-            return []
-        letters = [one for one in DeadLetterQueues(self.environment).list(ALL) if one.kind is LetterKind.DELIVERY]
-        found = [_delivery(one) for one in reversed(letters)]
-        return [one for one in found if channel in (None, one.channel)][: limit or ALL]
+        """Alerts on their way to people, the latest first, each from its first try on."""
+        found = deliveries.deliveries(self.store, state=state, channel=channel, limit=limit or ALL)
+        return [answer(one, answers.Delivery) for one in found]
+
+    @cached_property
+    def _letters(self) -> DeadLetterQueues:
+        return DeadLetterQueues(self.environment, self.store, self.clock)
 
     def dead_letters(self, *, limit: int | None = 100) -> list[answers.DeadLetter]:
         """What was given up on, in the order it came."""
-        found = DeadLetterQueues(self.environment).list(limit or ALL)
+        found = self._letters.list(limit or ALL)
         return [answer(one, answers.DeadLetter) for one in found]
 
     def redrive(self, ids: Sequence[int] | None = None) -> int:
         """Have these dead letters (None: all) done again; how many there were."""
-        return DeadLetterQueues(self.environment).redrive(ids)
-
-
-def _delivery(letter: AwsLetter) -> answers.Delivery:
-    event = letter.record.get("event")
-    about = event if isinstance(event, dict) else letter.record
-    return answers.Delivery(
-        id=letter.id,
-        channel=letter.source,
-        event_id=str(letter.record.get("eventId", "")),
-        pipeline=str(about.get("pipelineId") or about.get("pipeline") or ""),
-        state="dead",
-        tries=letter.tries,
-        queued_at=letter.first_at,
-        settled_at=letter.last_at,
-        error=letter.error,
-    )
+        return self._letters.redrive(ids)

@@ -118,7 +118,22 @@ class Deployed:
         for one in found["executions"]:
             client.stop_execution(executionArn=one["executionArn"])
 
+    def forget(self) -> None:
+        """A day and more have passed: what the streams held was never read."""
+        for table in STREAMED:
+            self._read(table)
+
     def _pump(self, table: Table) -> int:
+        records = self._read(table)
+        if not records:
+            return 0
+        function = Function.EVENT_SINK if table is Table.EVENTS else Function.STREAM_ROUTER
+        answer = self.invoke(function, {"Records": records})
+        assert "FunctionError" not in answer, answer["Payload"].read()
+        return len(records)
+
+    def _read(self, table: Table) -> list[dict[str, Any]]:
+        """What came into a stream since the last time."""
         client = self.client("dynamodbstreams")
         arn = self.client("dynamodb").describe_table(TableName=self.names.tables[table])["Table"]["LatestStreamArn"]
         shard = client.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"][0]["ShardId"]
@@ -127,14 +142,9 @@ class Deployed:
         kind = "AFTER_SEQUENCE_NUMBER" if position else "TRIM_HORIZON"
         iterator = client.get_shard_iterator(StreamArn=arn, ShardId=shard, ShardIteratorType=kind, **begin)
         records = client.get_records(ShardIterator=iterator["ShardIterator"])["Records"]
-        if not records:
-            return 0
-        self._positions[table] = records[-1]["dynamodb"]["SequenceNumber"]
-        function = Function.EVENT_SINK if table is Table.EVENTS else Function.STREAM_ROUTER
-        event = {"Records": [{**one, "eventSourceARN": arn, "eventSource": "aws:dynamodb"} for one in records]}
-        answer = self.invoke(function, event)
-        assert "FunctionError" not in answer, answer["Payload"].read()
-        return len(records)
+        if records:
+            self._positions[table] = records[-1]["dynamodb"]["SequenceNumber"]
+        return [{**one, "eventSourceARN": arn, "eventSource": "aws:dynamodb"} for one in records]
 
 
 def _create(deployed: Deployed) -> None:

@@ -9,6 +9,8 @@ import yaml
 from interlock.aws.names import Function, Queue
 from interlock.cli import aws_backend
 from interlock.control import reruns
+from interlock.control.delivering import Sent
+from interlock.control.delivery_records import StoredLedger
 from interlock.model.keys import RunKey
 from tests.api.running import pipeline
 from tests.aws.cli.deployed import ADDRESS, Deployed
@@ -145,14 +147,21 @@ def test_the_watchdog_is_the_deployed_function(stage: Stage, environment: Deploy
     assert "the function test-interlock-watchdog failed: ValueError: boom" in stage.refused("watchdog")
 
 
-def test_alerts_that_were_given_up(stage: Stage, environment: Deployed) -> None:
+def test_alerts(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
+    applied(stage, environment, tmp_path)
     assert stage.good("alerts", "list") == "no alerts\n"
-    body = {"channel": "slack:#data", "event": {"pipelineId": "gold"}, "error": "HTTP 500", "tries": 40}
-    environment.bury(Queue.ALERTS_DLQ, body, MessageGroupId="gold", MessageDeduplicationId="a1")
-    [found] = stage.json("alerts", "list", "--state", "dead")["alerts"]
-    assert (found["channel"], found["pipeline"], found["state"]) == ("slack:#data", "gold", "dead")
-    assert stage.json("alerts", "list", "--state", "waiting")["alerts"] == []
-    assert "given up" in stage.good("status")
+    store, at = environment.controller.store, environment.controller.clock.now()
+    sent = StoredLedger(store, "slack:#data", f"gold/{1772524800000}#SLA_WARNING#1", at)
+    standing = sent.begin(at)
+    assert standing is not None
+    sent.record(Sent(standing, ()), at)
+    StoredLedger(store, "console", f"gold/{1772524800001}#SLA_BREACH#1", at).begin(at)
+    found = stage.json("alerts", "list")["alerts"]
+    assert [(one["channel"], one["state"]) for one in found] == [("console", "waiting"), ("slack:#data", "sent")]
+    assert [one["pipeline"] for one in stage.json("alerts", "list", "--channel", "console")["alerts"]] == ["gold"]
+    assert stage.json("alerts", "list", "--state", "dead")["alerts"] == []
+    environment.bury(Queue.ALERTS_DLQ, {}, MessageGroupId="gold", MessageDeduplicationId="a1")
+    assert "1 alert was given up" in stage.json("status")["degraded"][0]
 
 
 def test_what_is_for_another_store_says_where_to_look(stage: Stage, environment: Deployed) -> None:
