@@ -4,7 +4,7 @@ import sys
 
 import msgspec
 
-from interlock.api.app import create_litestar
+from interlock.api.app import create_api
 from interlock.api.metrics import Metrics
 from interlock.embedded.service import Service, ServiceSettings
 
@@ -13,10 +13,10 @@ def main() -> None:
     """A controller in memory is enough to describe itself."""
     service = Service(ServiceSettings(store=None))
     try:
-        described = create_litestar(service, Metrics(service)).openapi_schema.to_schema()
+        described = create_api(service, Metrics(service)).description()
     finally:
         service.stop()
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(described), indent=1).decode() + "\n")
+    sys.stdout.write(msgspec.json.format(described, indent=1).decode() + "\n")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ import grp
 import os
 import pwd
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,23 +31,41 @@ class Trust:
 
     def refusal(self, path: Path) -> str:
         """Why a file or folder is not obeyed, in words; "" when it is, or when there is none."""
+        return refusal(path, named=self._names(path))
+
+    def at_once(self) -> Callable[[Path], str]:
+        """As `refusal`, for many files at one time: the folders they share are looked at once."""
+        folders: dict[tuple[Path, bool], str] = {}
+
+        def told(path: Path) -> str:
+            if path.is_symlink():
+                return self.refusal(path)
+            folder, named = path.parent, self._names(path)
+            if (folder, named) not in folders:
+                folders[folder, named] = refusal(folder, named=named)
+            return _refused(path, named=named) or folders[folder, named]
+
+        return told
+
+    def _names(self, path: Path) -> bool:
         meant = path.absolute()
-        named = any(meant.is_relative_to(one) for one in self.named)
-        return refusal(path, named=named)
+        return any(meant.is_relative_to(one) for one in self.named)
 
 
 def refusal(path: Path, *, named: bool = False) -> str:
     """Why a file or folder is not obeyed, in words; "" when it is, or is not there. `named`: a person named it."""
-    for step, found in _steps(path):
-        if _read_only(step):
-            continue
+    return next((told for step in _steps(path) if (told := _refused(step, named=named))), "")
+
+
+def _refused(step: Path, *, named: bool) -> str:
+    with suppress(OSError):
+        found = step.lstat()
         told = _everybody(step, found) if named else _foreign(step, found)
-        if told:
-            return told
+        return "" if told and _read_only(step) else told
     return ""
 
 
-def _steps(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
+def _steps(path: Path) -> Iterator[Path]:
     """The path and every folder above it, also those that symbolic links on the way lead to."""
     seen: set[Path] = set()
     pending = [Path(os.path.normpath(path.absolute()))]
@@ -56,10 +74,9 @@ def _steps(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
         if step in seen:
             continue
         seen.add(step)
+        yield step
         with suppress(OSError):
-            found = step.lstat()
-            yield step, found
-            if stat.S_ISLNK(found.st_mode):
+            if stat.S_ISLNK(step.lstat().st_mode):
                 pending.append(Path(os.path.normpath(step.parent / step.readlink())))
         if step != step.parent:
             pending.append(step.parent)

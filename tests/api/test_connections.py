@@ -16,6 +16,8 @@ from tests.api.running import WAIT, pipeline, running, until
 
 SHORT = ConnectionLimits(connections=50, head_seconds=0.3)
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+PIPELINES = b"GET /api/v1/pipelines HTTP/1.1\r\nHost: localhost\r\n\r\n"
+STREAM = b"GET /api/v1/events/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -125,30 +127,41 @@ def test_a_stream_outlasts_the_limit(api: httpx.Client) -> None:
 
 
 def test_beyond_the_limit_newcomers_are_refused_and_the_others_are_served(tmp_path: Path) -> None:
-    limits = ConnectionLimits(connections=2)
-    with running(tmp_path, limits=limits) as (_, api), ExitStack() as open_:
+    with running(tmp_path, limits=ConnectionLimits(connections=4)) as (_, api), ExitStack() as open_:
         first, second = (open_.enter_context(connected(api)) for _ in range(2))
         for served in (first, second):
-            served.sendall(HEALTH)
-            assert answer(served)[0] == 200
-        third, unheard = (open_.enter_context(connected(api)) for _ in range(2))
-        assert rest(unheard) == b""
-        third.sendall(HEALTH)
+            served.sendall(STREAM)
+            assert served.recv(12) == b"HTTP/1.1 200"
+        third = open_.enter_context(connected(api))
+        third.sendall(PIPELINES)
         status, headers, problem = answer(third)
-        assert (status, headers["retry-after"]) == (503, "1")
-        assert problem["type"] == "urn:interlock:problem:unavailable"
+        assert (status, headers["retry-after"]) == (429, "1")
+        assert problem["type"] == "urn:interlock:problem:too-many-requests"
         assert rest(third) == b""
-        first.sendall(HEALTH)
-        assert answer(first)[0] == 200
+        # The health is told all the same.
+        fourth = open_.enter_context(connected(api))
+        fourth.sendall(HEALTH)
+        status, headers, _ = answer(fourth)
+        assert (status, headers["connection"]) == (200, "close")
         second.close()
 
         def served_again() -> bool:
             with connected(api) as next_, suppress(ConnectionError):
-                next_.sendall(HEALTH)
+                next_.sendall(PIPELINES)
                 return answer(next_)[0] == 200
             return False
 
         until(served_again, "a place for the next one")
+
+
+def test_who_waits_longest_makes_room(tmp_path: Path) -> None:
+    with running(tmp_path, limits=ConnectionLimits(connections=2, per_peer=2)) as (_, api), ExitStack() as open_:
+        first, second, third = (open_.enter_context(connected(api)) for _ in range(3))
+        for served in (second, third):
+            served.sendall(HEALTH)
+            assert answer(served)[0] == 200
+        with suppress(ConnectionResetError):
+            assert rest(first) == b""
 
 
 def test_there_are_files_left_for_the_store(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from interlock.config import folders, loader
+from interlock.config.documents import Document
+from interlock.config.problems import Problem
 from interlock.control import catalog, config_files, controller_view, event_views
 from interlock.control.event_views import EventView, Wanted
 from interlock.embedded.database import Database
 from interlock.embedded.engine import Engine
 from interlock.embedded.files import Applied, FolderWatch
 from interlock.model.events import EventType
+from interlock.ports.store import Put
 from tests.conformance.manual_clock import ManualClock
 
 PIPELINE = """\
@@ -415,3 +419,112 @@ def test_pipelines_that_wait_for_one_another_are_all_invalid(project: Project) -
         (project.pipelines / f"{name}.yaml").write_text(text)
     project.begin()
     assert [one.pipeline for one in config_files.invalid_files(project.engine.store)] == ["a", "b"]
+
+
+# ----------------------------------------------------------------------------------------------------- restarts
+
+
+@pytest.fixture
+def reads(project: Project, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are parsed from now on."""
+    found: list[str] = []
+    read = folders.read_file
+
+    def counted(path: Path) -> Document | tuple[Problem, ...]:
+        found.append(path.stem)
+        return read(path)
+
+    monkeypatch.setattr(loader, "read_file", counted)
+    project.write("a", "b")
+    project.begin()
+    found.clear()
+    return found
+
+
+def test_a_restart_in_which_no_file_has_changed_reads_none(project: Project, reads: list[str]) -> None:
+    project.restart()
+    assert project.begin() == Applied()
+    assert reads == []
+    project.write("c")
+    project.look()
+    assert project.stored() == ["a", "b", "c"], "it is followed as ever"
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["content", "new file", "removed file", "calendar", "mode", "other version in force", "removed by name", "lost"],
+)
+def test_a_restart_reads_the_files_when_anything_differs(project: Project, reads: list[str], change: str) -> None:
+    file, kept = project.pipelines / "a.yaml", project.folder / "elsewhere"
+    match change:
+        case "content":
+            file.write_text(file.read_text().replace("0 8", "0 9"))
+        case "new file":
+            project.write("c")
+        case "removed file":
+            project.remove("b")
+        case "calendar":
+            project.calendar.write_text("name: holidays\ndates: ['2026-12-26']\n")
+        case "mode":
+            file.chmod(0o666)
+        case "other version in force":
+            item = catalog.stored(project.engine.store, "a")
+            assert item is not None
+            assert item.config is not None
+            catalog.apply_config(project.engine.control, item.config, {**item.document, "dryRun": False})
+        case "removed by name":
+            catalog.delete_config(project.engine.control, "a", reason="test")
+        case "lost":
+            shutil.move(project.pipelines, kept)
+            project.look(12)
+            shutil.move(kept, project.pipelines)
+    reads.clear()
+    project.restart()
+    project.begin()
+    assert {"a", "b"} & set(reads)
+
+
+def test_a_broken_file_is_read_again_until_it_is_mended(project: Project, reads: list[str]) -> None:
+    good = (project.pipelines / "a.yaml").read_text()
+    (project.pipelines / "a.yaml").write_text("pipeline: {id: a}\n")
+    project.restart()
+    assert project.begin().problems
+    project.restart()
+    assert project.begin().problems, "an error is reported at each start"
+    (project.pipelines / "a.yaml").write_text(good)
+    project.restart()
+    project.begin()
+    assert config_files.invalid_files(project.engine.store) == []
+    reads.clear()
+    project.restart()
+    project.begin()
+    assert reads == []
+
+
+def test_a_folder_may_hold_more_pipelines_than_an_item_can(project: Project) -> None:
+    """An item holds 400 KB, and ten thousand names with their files are more."""
+    key = config_files.folder_key("/somewhere")
+    many = {
+        f"pipeline-{number:05d}": f"/data/a-long-folder-name/pipelines/pipeline-{number:05d}.yaml"
+        for number in range(10_000)
+    }
+    before = config_files.ConfigFolder()
+    full = config_files.ConfigFolder(folder="/data", pipelines=many)
+    config_files.remember(project.engine.control, key, full, before)
+    assert config_files.read_folder(project.engine.store, key) == full
+    fewer = config_files.ConfigFolder(folder="/data", pipelines=dict(list(many.items())[:700]))
+    config_files.remember(project.engine.control, key, fewer, full)
+    assert config_files.read_folder(project.engine.store, key) == fewer
+    config_files.remember(project.engine.control, key, full, fewer)
+    assert full in config_files.folders(project.engine.store)
+
+
+def test_a_folder_that_an_earlier_version_remembered_is_known(project: Project) -> None:
+    key = config_files.folder_key("/somewhere")
+    item = {"folder": "/data", "pipelines": {"a": "/data/a.yaml"}, "calendars": ["holidays"], "lost": ""}
+    project.engine.store.commit([Put(key, item)])
+    known = config_files.read_folder(project.engine.store, key)
+    assert known.pipelines == {"a": "/data/a.yaml"}
+    changed = config_files.ConfigFolder(folder="/data", pipelines=known.pipelines, calendars=[])
+    config_files.remember(project.engine.control, key, changed, known)
+    assert config_files.read_folder(project.engine.store, key) == changed

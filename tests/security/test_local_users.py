@@ -109,6 +109,7 @@ def test_whose_connection_it_is(ask: Callable[..., int | None], host: str) -> No
 
 
 def test_a_connection_from_elsewhere_is_nobodys() -> None:
-    assert not peers.is_own_user(("192.0.2.1", 1), ("127.0.0.1", 2))
-    assert not peers.is_own_user(None, None)
-    assert not peers.is_own_user(("127.0.0.1", 1), ("127.0.0.1", 2))
+    assert peers.local_user(("192.0.2.1", 1), ("127.0.0.1", 2)) is None
+    assert peers.local_user(None, None) is None
+    assert peers.local_user(("127.0.0.1", 1), ("127.0.0.1", 2)) is None
+    assert not peers.is_own_user(None)

@@ -887,14 +887,20 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** Applied */
+        /**
+         * Applied
+         * @description What became of a config. `changed` is false when the same was applied already.
+         */
         Applied: {
             id: string;
             version: string;
             changed: boolean;
             warnings: string[];
         };
-        /** Attempt */
+        /**
+         * Attempt
+         * @description One pass of the lifecycle, as far as is known of it: an old one is known from its events.
+         */
         Attempt: {
             attempt: number;
             source?: components["schemas"]["Source"] | null;
@@ -917,47 +923,36 @@ export interface components {
         };
         /**
          * Batch
-         * @example {
-         *       "sensors": [
-         *         {
-         *           "pipeline": "gold-revenue",
-         *           "key": "upstream-complete",
-         *           "data": {
-         *             "status": "ready",
-         *             "date": "2026-03-03"
-         *           }
-         *         },
-         *         {
-         *           "pipeline": "gold-revenue",
-         *           "key": "row-count",
-         *           "data": {
-         *             "count": 15432
-         *           },
-         *           "ttl": 1900000000
-         *         }
-         *       ]
-         *     }
+         * @description Sensors to write together: all are checked before the first is written.
          */
         Batch: {
             sensors: components["schemas"]["Observation"][];
         };
-        /** BatchWritten */
+        /**
+         * BatchWritten
+         * @description What became of each, in the order of the request.
+         */
         BatchWritten: {
             written: components["schemas"]["Written"][];
         };
         /**
          * Bucket
          * @description How long a column is.
-         * @default hour
          * @enum {string}
          */
-        Bucket: "hour" | "day";
-        /** Budget */
+        Bucket: "day" | "hour";
+        /**
+         * Budget
+         * @description How many attempts of a kind a run has had, of how many.
+         */
         Budget: {
             used: number;
             of: number;
         };
-        /** Calendar */
+        /**
+         * Calendar
+         * @description A named calendar: a file in `calendars/`.
+         */
         Calendar: {
             name: string;
             days?: components["schemas"]["Weekday"][];
@@ -965,13 +960,18 @@ export interface components {
             /** @default  */
             description: string;
         };
-        /** CalendarPage */
+        /**
+         * CalendarPage
+         * @description Every named calendar; there are never many.
+         */
         CalendarPage: {
             items: components["schemas"]["Calendar"][];
         };
-        /** Cancel */
+        /**
+         * Cancel
+         * @description Somebody asked for the job of an attempt to be stopped. `problem`: why its target cannot do that.
+         */
         Cancel: {
-            /** Format: date-time */
             at: string;
             /** @default  */
             by: string;
@@ -980,7 +980,10 @@ export interface components {
             /** @default  */
             problem: string;
         };
-        /** Cancelled */
+        /**
+         * Cancelled
+         * @description What came of a cancellation: `cancelled`, or `stopping` while the target has not ended the job yet.
+         */
         Cancelled: {
             pipeline: string;
             schedule: string;
@@ -990,21 +993,25 @@ export interface components {
         };
         /**
          * ChannelChoice
-         * @example {
-         *       "channel": "slack:#data-alerts"
-         *     }
+         * @description Which channel to try; without one, all.
          */
         ChannelChoice: {
             channel?: string | null;
         };
-        /** ChannelTest */
+        /**
+         * ChannelTest
+         * @description What became of a test alert on one channel; `error` is "" when it was taken.
+         */
         ChannelTest: {
             channel: string;
             ok: boolean;
             /** @default  */
             error: string;
         };
-        /** ChannelTests */
+        /**
+         * ChannelTests
+         * @description What became of the test alert on each channel.
+         */
         ChannelTests: {
             channels: components["schemas"]["ChannelTest"][];
         };
@@ -1013,8 +1020,11 @@ export interface components {
          * @description What a rule asks of a sensor.
          * @enum {string}
          */
-        Check: "exists" | "equals" | "ne" | "in" | "gt" | "gte" | "lt" | "lte" | "age_lt" | "age_gt";
-        /** Claim */
+        Check: "age_gt" | "age_lt" | "equals" | "exists" | "gt" | "gte" | "in" | "lt" | "lte" | "ne";
+        /**
+         * Claim
+         * @description What became of a claim. `later`: it was refused for now, and may be granted later.
+         */
         Claim: {
             pipeline: string;
             schedule: string;
@@ -1029,21 +1039,25 @@ export interface components {
             /** @default  */
             claimedBy: string;
         };
-        /** CodeView */
+        /**
+         * CodeView
+         * @description A code that begins one session, within five minutes.
+         */
         CodeView: {
             code: string;
         };
-        /** ControllerView */
+        /**
+         * ControllerView
+         * @description `deliveries`: how many alerts wait, by channel. `troubles`: what keeps it from its work, and what degrades it.
+         */
         ControllerView: {
             folders: components["schemas"]["FolderView"][];
             invalidFiles: components["schemas"]["InvalidFileView"][];
             removed: components["schemas"]["RemovedView"][];
             degraded?: string[];
             version: string;
-            /** Format: date-time */
             now: string;
             rate: number;
-            /** Format: date-time */
             startedAt: string;
             watchdog: components["schemas"]["WatchdogView"];
             functions: components["schemas"]["FunctionView"][];
@@ -1060,14 +1074,22 @@ export interface components {
          * @description How well a hazard is covered. Weak: something holds, but less than the config could easily have.
          * @enum {string}
          */
-        Cover: "covered" | "weak" | "uncovered";
-        /** Coverage */
+        Cover: "covered" | "uncovered" | "weak";
+        /**
+         * Coverage
+         * @description All hazards of a pipeline, in the order of the four kinds.
+         */
         Coverage: {
             pipeline: string;
             dryRun: boolean;
             hazards: components["schemas"]["Hazard"][];
         };
-        /** Current */
+        /**
+         * Current
+         * @description The run a lane speaks of. `word` is one of the five, or what there is instead of a run.
+         *
+         *     `opened_at` is when the run was first opened; `since`, since when it has been what `word` says.
+         */
         Current: {
             schedule: string;
             date: string;
@@ -1077,7 +1099,10 @@ export interface components {
             since: string | null;
             summary: string;
         };
-        /** DayStats */
+        /**
+         * DayStats
+         * @description One UTC day: attempts opened, jobs completed and failed, runs held back, SLAs breached.
+         */
         DayStats: {
             date: string;
             /** @default 0 */
@@ -1091,7 +1116,10 @@ export interface components {
             /** @default 0 */
             breached: number;
         };
-        /** DeadLetter */
+        /**
+         * DeadLetter
+         * @description A record that was given up on. `source` is the consumer, the receiver of the timer, or the channel.
+         */
         DeadLetter: {
             id: number;
             kind: components["schemas"]["LetterKind"];
@@ -1101,12 +1129,13 @@ export interface components {
             };
             error: string;
             tries: number;
-            /** Format: date-time */
             firstAt: string;
-            /** Format: date-time */
             lastAt: string;
         };
-        /** DeadLetterPage */
+        /**
+         * DeadLetterPage
+         * @description Some dead letters; `next` is the cursor of the following page, null on the last.
+         */
         DeadLetterPage: {
             items: components["schemas"]["DeadLetter"][];
             next?: number | null;
@@ -1117,7 +1146,10 @@ export interface components {
          * @enum {string}
          */
         Decision: "accepted" | "rejected" | "unknown";
-        /** DeliveryPage */
+        /**
+         * DeliveryPage
+         * @description Some deliveries, the latest first; `next` is the cursor of the following page, null on the last.
+         */
         DeliveryPage: {
             items: components["schemas"]["DeliveryView"][];
             next?: number | null;
@@ -1127,8 +1159,11 @@ export interface components {
          * @description Where a delivery stands.
          * @enum {string}
          */
-        DeliveryState: "waiting" | "sent" | "dead";
-        /** DeliveryView */
+        DeliveryState: "dead" | "sent" | "waiting";
+        /**
+         * DeliveryView
+         * @description An alert on its way to a channel. `due_at`: the next try; null while it waits behind another of its pipeline.
+         */
         DeliveryView: {
             id: number;
             channel: string;
@@ -1136,39 +1171,54 @@ export interface components {
             pipeline: string;
             state: components["schemas"]["DeliveryState"];
             tries: number;
-            /** Format: date-time */
             queuedAt: string;
             dueAt?: string | null;
             settledAt?: string | null;
             /** @default  */
             error: string;
         };
-        /** Downstream */
+        /**
+         * Downstream
+         * @description A pipeline that runs after this one, and what the rerun would mean to it.
+         */
         Downstream: {
             pipeline: string;
             effect: string;
         };
-        /** DurationStats */
+        /**
+         * DurationStats
+         * @description How long jobs took that completed, in seconds; null without any.
+         */
         DurationStats: {
             count: number;
             p50?: number | null;
             p95?: number | null;
             longest?: number | null;
         };
-        /** Durations */
+        /**
+         * Durations
+         * @description How long its jobs take, in seconds.
+         */
         Durations: {
             p50?: number | null;
             p95?: number | null;
         };
-        /** Edge */
+        /**
+         * Edge
+         * @description `to` runs after `from`. `marker`: has the upstream completed what the run of the date waits for?
+         */
         Edge: {
             from: string;
             to: string;
             require: string;
-            /** @enum {null|string} */
-            marker?: "present" | "awaited" | null;
+            marker?: ("awaited" | "present") | null;
         };
-        /** EventPage */
+        /**
+         * EventPage
+         * @description Some events; `next` is the cursor of the following page, null when there are no more (yet).
+         *
+         *     A page may be short, or even empty, and still have a `next`: where few events fit, only so many are looked at.
+         */
         EventPage: {
             items: components["schemas"]["EventView"][];
             next?: string | null;
@@ -1178,8 +1228,11 @@ export interface components {
          * @description Everything Interlock publishes.
          * @enum {string}
          */
-        EventType: "TRIGGER_STARTED" | "PIPELINE_EXCLUDED" | "VALIDATION_PASSED" | "VALIDATION_EXHAUSTED" | "JOB_TRIGGERED" | "JOB_STARTED" | "JOB_COMPLETED" | "JOB_FAILED" | "JOB_TIMEOUT" | "JOB_POLL_EXHAUSTED" | "RETRY_EXHAUSTED" | "TRIGGER_UNCERTAIN" | "INFRA_FAILURE" | "RUN_WITHDRAWN" | "JOB_CANCELLED" | "RERUN_ACCEPTED" | "RERUN_REJECTED" | "LATE_DATA_ARRIVAL" | "READINESS_LATE" | "SLA_WARNING" | "SLA_BREACH" | "SLA_MET" | "SLA_RECOVERED" | "RELATIVE_SLA_WARNING" | "RELATIVE_SLA_BREACH" | "POST_RUN_BASELINE_CAPTURED" | "BASELINE_CAPTURE_FAILED" | "POST_RUN_PASSED" | "POST_RUN_FAILED" | "POST_RUN_DRIFT" | "POST_RUN_DRIFT_INFLIGHT" | "POST_RUN_SENSOR_MISSING" | "SFN_TIMEOUT" | "SCHEDULE_MISSED" | "IRREGULAR_SCHEDULE_MISSED" | "TRIGGER_RECOVERED" | "SENSOR_DEADLINE_EXPIRED" | "WATCHDOG_DEGRADED" | "CONFIG_INVALID" | "CONFIG_RESTORED" | "CONFIG_FOLDER_LOST" | "PIPELINE_REMOVED" | "SENSOR_INVALID" | "PROBE_FAILED" | "INFRA_ALARM" | "DRY_RUN_WOULD_TRIGGER" | "DRY_RUN_SLA_PROJECTION" | "DRY_RUN_COMPLETED" | "DRY_RUN_LATE_DATA" | "DRY_RUN_DRIFT" | "DRY_RUN_WOULD_RERUN" | "DRY_RUN_RERUN_REJECTED" | "DRY_RUN_WOULD_RETRY" | "DRY_RUN_RETRY_EXHAUSTED";
-        /** EventView */
+        EventType: "BASELINE_CAPTURE_FAILED" | "CONFIG_FOLDER_LOST" | "CONFIG_INVALID" | "CONFIG_RESTORED" | "DRY_RUN_COMPLETED" | "DRY_RUN_DRIFT" | "DRY_RUN_LATE_DATA" | "DRY_RUN_RERUN_REJECTED" | "DRY_RUN_RETRY_EXHAUSTED" | "DRY_RUN_SLA_PROJECTION" | "DRY_RUN_WOULD_RERUN" | "DRY_RUN_WOULD_RETRY" | "DRY_RUN_WOULD_TRIGGER" | "INFRA_ALARM" | "INFRA_FAILURE" | "IRREGULAR_SCHEDULE_MISSED" | "JOB_CANCELLED" | "JOB_COMPLETED" | "JOB_FAILED" | "JOB_POLL_EXHAUSTED" | "JOB_STARTED" | "JOB_TIMEOUT" | "JOB_TRIGGERED" | "LATE_DATA_ARRIVAL" | "PIPELINE_EXCLUDED" | "PIPELINE_REMOVED" | "POST_RUN_BASELINE_CAPTURED" | "POST_RUN_DRIFT" | "POST_RUN_DRIFT_INFLIGHT" | "POST_RUN_FAILED" | "POST_RUN_PASSED" | "POST_RUN_SENSOR_MISSING" | "PROBE_FAILED" | "READINESS_LATE" | "RELATIVE_SLA_BREACH" | "RELATIVE_SLA_WARNING" | "RERUN_ACCEPTED" | "RERUN_REJECTED" | "RETRY_EXHAUSTED" | "RUN_WITHDRAWN" | "SCHEDULE_MISSED" | "SENSOR_DEADLINE_EXPIRED" | "SENSOR_INVALID" | "SFN_TIMEOUT" | "SLA_BREACH" | "SLA_MET" | "SLA_RECOVERED" | "SLA_WARNING" | "TRIGGER_RECOVERED" | "TRIGGER_STARTED" | "TRIGGER_UNCERTAIN" | "VALIDATION_EXHAUSTED" | "VALIDATION_PASSED" | "WATCHDOG_DEGRADED";
+        /**
+         * EventView
+         * @description An event. `id` is its place in the events table, and a cursor to page on from.
+         */
         EventView: {
             id: string;
             type: components["schemas"]["EventType"];
@@ -1188,18 +1241,19 @@ export interface components {
             scheduleId: string;
             date: string;
             message: string;
-            /** Format: date-time */
             timestamp: string;
             detail?: {
                 [key: string]: unknown;
             };
         };
-        /** Explanation */
+        /**
+         * Explanation
+         * @description The answer. `state` is one of the five words people are shown, or what there is instead of a run.
+         */
         Explanation: {
             pipeline: string;
             schedule: string;
             date: string;
-            /** Format: date-time */
             at: string;
             timezone: string;
             state: string;
@@ -1212,20 +1266,26 @@ export interface components {
          * @description Whose fault it is: PERMANENT is the code's, the rest is the world's.
          * @enum {string}
          */
-        FailureCategory: "PERMANENT" | "TRANSIENT" | "TIMEOUT";
+        FailureCategory: "PERMANENT" | "TIMEOUT" | "TRANSIENT";
         /**
          * FinalReason
          * @description Why a run is FAILED_FINAL.
          * @enum {string}
          */
-        FinalReason: "validation-exhausted" | "deadline-expired" | "trigger-exhausted" | "uncertain" | "infra" | "stale" | "retries-used-up" | "poll-exhausted" | "withdrawn" | "cancelled";
-        /** Finish */
+        FinalReason: "cancelled" | "deadline-expired" | "infra" | "poll-exhausted" | "retries-used-up" | "stale" | "trigger-exhausted" | "uncertain" | "validation-exhausted" | "withdrawn";
+        /**
+         * Finish
+         * @description How long before its breach a run is done, in seconds: a tenth of the runs have less than `p10`.
+         */
         Finish: {
             p10?: number | null;
             p50?: number | null;
             p90?: number | null;
         };
-        /** FolderView */
+        /**
+         * FolderView
+         * @description A folder of pipelines that is followed. `lost`: why nothing that it lacks is removed; "" when all is well.
+         */
         FolderView: {
             folder: string;
             pipelines: number;
@@ -1233,19 +1293,28 @@ export interface components {
             lost: string;
             lostSince?: string | null;
         };
-        /** FunctionView */
+        /**
+         * FunctionView
+         * @description One of the six functions. `lag`: how much waits for it now. `last_at`: when it last did something, if known.
+         */
         FunctionView: {
             name: string;
             lag: number;
             lastAt?: string | null;
         };
-        /** Graph */
+        /**
+         * Graph
+         * @description Pipelines and what runs after what. `left_out`: how many more there are than fit.
+         */
         Graph: {
             nodes: components["schemas"]["Node"][];
             edges: components["schemas"]["Edge"][];
             leftOut: number;
         };
-        /** Hazard */
+        /**
+         * Hazard
+         * @description One way to go wrong: the constraints that cover it, what is open, and YAML that would close it.
+         */
         Hazard: {
             kind: components["schemas"]["Unsafe"];
             hazard: string;
@@ -1257,7 +1326,12 @@ export interface components {
             /** @default  */
             suggestion: string;
         };
-        /** HazardPage */
+        /**
+         * HazardPage
+         * @description The hazards of some pipelines and how many are covered how; `next` is the cursor of the following page.
+         *
+         *     Pipelines whose config is invalid are left out: they are not run.
+         */
         HazardPage: {
             counts: {
                 [key: string]: number;
@@ -1265,17 +1339,22 @@ export interface components {
             items: components["schemas"]["Coverage"][];
             next?: string | null;
         };
-        /** Health */
+        /**
+         * Health
+         * @description Alive, and which version.
+         */
         Health: {
             status: string;
             version: string;
         };
-        /** InvalidFileView */
+        /**
+         * InvalidFileView
+         * @description A config file that cannot be used. `in_force`: the version that goes on; "" when nothing of it is run.
+         */
         InvalidFileView: {
             pipeline: string;
             file: string;
             errors: string[];
-            /** Format: date-time */
             since: string;
             /** @default  */
             inForce: string;
@@ -1287,15 +1366,17 @@ export interface components {
          * @description What a job-log record says.
          * @enum {string}
          */
-        JobEvent: "success" | "fail" | "timeout" | "infra-trigger-failure" | "infra-trigger-exhausted" | "validation-exhausted" | "rerun-rejected";
-        /** JobRecord */
+        JobEvent: "fail" | "infra-trigger-exhausted" | "infra-trigger-failure" | "rerun-rejected" | "success" | "timeout" | "validation-exhausted";
+        /**
+         * JobRecord
+         * @description One append-only line of the job log.
+         */
         JobRecord: {
             pipeline: string;
             schedule: string;
             date: string;
             event: components["schemas"]["JobEvent"];
             attempt: number;
-            /** Format: date-time */
             at: string;
             /** @default  */
             runId: string;
@@ -1311,7 +1392,10 @@ export interface components {
             /** @default  */
             reportedBy: string;
         };
-        /** LaneView */
+        /**
+         * LaneView
+         * @description A pipeline as a lane. One that is not `valid` is not run; `errors` say why.
+         */
         LaneView: {
             id: string;
             owner: string;
@@ -1339,18 +1423,28 @@ export interface components {
          * @description What it was that failed.
          * @enum {string}
          */
-        LetterKind: "change" | "timer" | "delivery";
-        /** Line */
+        LetterKind: "change" | "delivery" | "timer";
+        /**
+         * Line
+         * @description One statement.
+         */
         Line: {
             text: string;
-            mark?: components["schemas"]["Mark"];
+            /** @default none */
+            mark: components["schemas"]["Mark"];
         };
-        /** LineageSensor */
+        /**
+         * LineageSensor
+         * @description A sensor that was written.
+         */
         LineageSensor: {
             pipeline: string;
             key: string;
         };
-        /** LineageWritten */
+        /**
+         * LineageWritten
+         * @description What became of a run event. `ignored` says of each key that nobody was written, and why.
+         */
         LineageWritten: {
             written: components["schemas"]["LineageSensor"][];
             ignored: string[];
@@ -1358,17 +1452,19 @@ export interface components {
         /**
          * Mark
          * @description What a line says at a glance.
-         * @default none
          * @enum {string}
          */
-        Mark: "pass" | "fail" | "none";
+        Mark: "fail" | "none" | "pass";
         /**
          * Mode
          * @description How rules combine.
          * @enum {string}
          */
         Mode: "ALL" | "ANY";
-        /** NextView */
+        /**
+         * NextView
+         * @description The next run. Without `start_at` the clock does not open it: `opens` says what does.
+         */
         NextView: {
             schedule: string;
             date: string | null;
@@ -1377,7 +1473,12 @@ export interface components {
             warningAt: string | null;
             breachAt: string | null;
         };
-        /** Node */
+        /**
+         * Node
+         * @description A pipeline. `word` and `sla` are of its run of the date that was asked for; nothing without one.
+         *
+         *     `known` is false for a pipeline that another names and that is not there.
+         */
         Node: {
             id: string;
             owner: string;
@@ -1385,10 +1486,12 @@ export interface components {
             /** @default  */
             schedule: string;
             word?: components["schemas"]["Word"] | null;
-            /** @enum {null|string} */
-            sla?: "at-risk" | "breached" | null;
+            sla?: ("at-risk" | "breached") | null;
         };
-        /** Observation */
+        /**
+         * Observation
+         * @description One sensor of a batch.
+         */
         Observation: {
             pipeline: string;
             key: string;
@@ -1399,15 +1502,12 @@ export interface components {
         };
         /**
          * Outcome
-         * @example {
-         *       "date": "2026-03-03",
-         *       "result": "success"
-         *     }
+         * @description How a job ended. Without `attempt` or `run_id` it is the active attempt's.
          */
         Outcome: {
             date: string;
             /** @enum {string} */
-            result: "success" | "fail" | "timeout";
+            result: "fail" | "success" | "timeout";
             schedule?: string | null;
             attempt?: number | null;
             /** @default  */
@@ -1416,21 +1516,21 @@ export interface components {
             /** @default  */
             error: string;
         };
-        /** Overview */
+        /**
+         * Overview
+         * @description Lanes by id.
+         *
+         *     `at` is the controller's time, `rate` how many of its seconds pass in one of the world's. `position` is where the
+         *     event stream goes on from. `counts` are of all pipelines that the filters other than `state` leave, on the first
+         *     page only. `next` is the cursor of the following page, null on the last.
+         */
         Overview: {
-            /** Format: date-time */
             at: string;
             rate: number;
             bucket: components["schemas"]["Bucket"];
-            /**
-             * Format: date-time
-             * @description The beginning of the first column.
-             */
+            /** @description The beginning of the first column. */
             from: string;
-            /**
-             * Format: date-time
-             * @description The end of the last column.
-             */
+            /** @description The end of the last column. */
             to: string;
             position: string;
             total: number;
@@ -1441,7 +1541,10 @@ export interface components {
             items: components["schemas"]["LaneView"][];
             next?: string | null;
         };
-        /** PipelineDetail */
+        /**
+         * PipelineDetail
+         * @description A pipeline with the document it was read from; what looks like a secret in it is hidden.
+         */
         PipelineDetail: {
             id: string;
             owner: string;
@@ -1463,12 +1566,20 @@ export interface components {
             reads: string[];
             firstAppliedAt?: string | null;
         };
-        /** PipelinePage */
+        /**
+         * PipelinePage
+         * @description Some pipelines; `next` is the cursor of the following page, null on the last.
+         */
         PipelinePage: {
             items: components["schemas"]["PipelineSummary"][];
             next?: string | null;
         };
-        /** PipelineSla */
+        /**
+         * PipelineSla
+         * @description One pipeline: a number a week, the oldest first; null for a week without runs.
+         *
+         *     Margins are seconds before the breach, negative when late: a tenth of the runs have less than `p10`.
+         */
         PipelineSla: {
             pipeline: string;
             owner: string;
@@ -1479,7 +1590,10 @@ export interface components {
             p10: number | null;
             p50: number | null;
         };
-        /** PipelineStats */
+        /**
+         * PipelineStats
+         * @description The same of one pipeline.
+         */
         PipelineStats: {
             pipeline: string;
             opened: number;
@@ -1489,7 +1603,10 @@ export interface components {
             sla: components["schemas"]["SlaStats"];
             durations: components["schemas"]["DurationStats"];
         };
-        /** PipelineSummary */
+        /**
+         * PipelineSummary
+         * @description A pipeline in one line. One that is not `valid` is not run; `errors` say why; `latest_sla` is of `latest`.
+         */
         PipelineSummary: {
             id: string;
             owner: string;
@@ -1508,9 +1625,7 @@ export interface components {
         };
         /**
          * PreviewAsked
-         * @example {
-         *       "date": "2026-03-03"
-         *     }
+         * @description Which run; `force` as it would be asked for.
          */
         PreviewAsked: {
             date: string;
@@ -1520,15 +1635,16 @@ export interface components {
         };
         /**
          * ProbeChoice
-         * @example {
-         *       "key": "row-count"
-         *     }
+         * @description Which probe; `date` for a probe that looks for a period (default: the one that is waited for, or the current).
          */
         ProbeChoice: {
             key: string;
             date?: string | null;
         };
-        /** ProbeTrial */
+        /**
+         * ProbeTrial
+         * @description What a probe saw, or why it failed. Nothing was written.
+         */
         ProbeTrial: {
             pipeline: string;
             key: string;
@@ -1541,7 +1657,10 @@ export interface components {
             /** @default  */
             error: string;
         };
-        /** Problem */
+        /**
+         * Problem
+         * @description A problem document. `request_id` finds the request in the controller's log.
+         */
         Problem: {
             type: string;
             title: string;
@@ -1552,18 +1671,30 @@ export interface components {
             requestId: string;
             errors?: components["schemas"]["ProblemError"][];
         };
-        /** ProblemError */
+        /**
+         * ProblemError
+         * @description One of several things that are wrong: where in the request, and what.
+         */
         ProblemError: {
             path: string;
             message: string;
         };
-        /** Readiness */
+        /**
+         * Readiness
+         * @description Whether the controller does its work; if not, why (`problems`); and what is wrong although it does.
+         */
         Readiness: {
             ready: boolean;
             problems: string[];
             degraded: string[];
         };
-        /** ReadinessView */
+        /**
+         * ReadinessView
+         * @description Would the rules let a run of that date start now, and what of each.
+         *
+         *     While an attempt is under way these are its own rules, of the config it was opened with; `config_changed` says that
+         *     the current config is another.
+         */
         ReadinessView: {
             pipeline: string;
             schedule: string;
@@ -1572,7 +1703,6 @@ export interface components {
             mode: components["schemas"]["Mode"];
             summary: string;
             results: components["schemas"]["RuleResult"][];
-            /** Format: date-time */
             evaluatedAt: string;
             excluded?: string | null;
             awaitedUpstreams?: string[];
@@ -1582,59 +1712,57 @@ export interface components {
         };
         /**
          * Redrive
-         * @example {
-         *       "ids": [
-         *         3,
-         *         4
-         *       ]
-         *     }
+         * @description Which dead letters; null means all of them.
          */
         Redrive: {
             ids?: number[] | null;
         };
-        /** Redriven */
+        /**
+         * Redriven
+         * @description How many were sent on their way again.
+         */
         Redriven: {
             redriven: number;
         };
-        /** RemovedView */
+        /**
+         * RemovedView
+         * @description A pipeline that was removed, with its runs that are still under way.
+         */
         RemovedView: {
             pipeline: string;
             runs: components["schemas"]["RunSummary"][];
         };
         /**
          * Reported
-         * @example {
-         *       "result": "fail",
-         *       "error": "no rows",
-         *       "category": "PERMANENT"
-         *     }
+         * @description How the job ended.
          */
         Reported: {
             /** @enum {string} */
-            result: "success" | "fail" | "timeout";
+            result: "fail" | "success" | "timeout";
             category?: components["schemas"]["FailureCategory"] | null;
             /** @default  */
             error: string;
         };
-        /** RerunAnswer */
+        /**
+         * RerunAnswer
+         * @description The request, and what was decided; `pending` when that takes longer than a moment: an event tells of it.
+         *
+         *     `undated_sensors`: of a past period, the sensors that the attempt reads as they are now, since they name no period.
+         */
         RerunAnswer: {
             id: string;
             pipeline: string;
             schedule: string;
             date: string;
             /** @enum {string} */
-            decision: "accepted" | "rejected" | "pending";
+            decision: "accepted" | "pending" | "rejected";
             /** @default  */
             reason: string;
             undatedSensors?: string[];
         };
         /**
          * RerunAsked
-         * @example {
-         *       "date": "2026-03-03",
-         *       "reason": "late correction",
-         *       "force": true
-         *     }
+         * @description Which run, and why. `force` runs it although nothing has changed.
          */
         RerunAsked: {
             date: string;
@@ -1644,7 +1772,10 @@ export interface components {
             /** @default false */
             force: boolean;
         };
-        /** RerunPreview */
+        /**
+         * RerunPreview
+         * @description What would be decided and why, what is left of each budget, and who would feel it.
+         */
         RerunPreview: {
             pipeline: string;
             schedule: string;
@@ -1657,14 +1788,16 @@ export interface components {
             };
             downstream: components["schemas"]["Downstream"][];
         };
-        /** RerunRecord */
+        /**
+         * RerunRecord
+         * @description An attempt was opened by a retry or a rerun; the budgets are counted from these.
+         */
         RerunRecord: {
             pipeline: string;
             schedule: string;
             date: string;
             attempt: number;
             source: components["schemas"]["Source"];
-            /** Format: date-time */
             at: string;
             /** @default  */
             reason: string;
@@ -1676,26 +1809,39 @@ export interface components {
          * @description Why a rerun request is refused.
          * @enum {string}
          */
-        RerunRefusal: "no-such-period" | "excluded" | "active" | "job-running" | "budget" | "unchanged";
-        /** RouteList */
+        RerunRefusal: "active" | "budget" | "excluded" | "job-running" | "no-such-period" | "unchanged";
+        /**
+         * RouteList
+         * @description The channels in force; neither addresses nor secrets.
+         */
         RouteList: {
             items: components["schemas"]["RouteView"][];
         };
-        /** RouteView */
+        /**
+         * RouteView
+         * @description A channel, and what goes there: events of a severity or worse, `filtered` by a pattern of its own.
+         */
         RouteView: {
             name: string;
             channel: string;
             severity: string;
             filtered: boolean;
         };
-        /** RuleChange */
+        /**
+         * RuleChange
+         * @description From when on a rule came to this, and what it saw.
+         */
         RuleChange: {
-            /** Format: date-time */
             at: string;
             passed: boolean;
             actual?: unknown;
         };
-        /** RuleResult */
+        /**
+         * RuleResult
+         * @description What one rule came to. `actual` and `expected` are JSON values, cut where they are long.
+         *
+         *     `since`: since when it comes to that, as far as an attempt under way remembers; `history`: its changes of verdict.
+         */
         RuleResult: {
             key: string;
             check: components["schemas"]["Check"];
@@ -1710,12 +1856,9 @@ export interface components {
         };
         /**
          * RunAction
-         * @example {
-         *       "claimId": "host-7-2026-03-03T06:00:01"
-         *     }
-         * @example {
-         *       "reason": "wrong input"
-         *     }
+         * @description What is done to a run. A claim has `claim_id`, a cancellation may have a `reason`.
+         *
+         *     `claim_id` is of the claimant's making: a claim whose answer got lost is repeated with the same.
          */
         RunAction: {
             /** @default  */
@@ -1723,7 +1866,12 @@ export interface components {
             /** @default  */
             reason: string;
         };
-        /** RunDetail */
+        /**
+         * RunDetail
+         * @description A run with everything that hangs on it.
+         *
+         *     `rules` are those of the latest attempt: as they were when it was decided, or as they are now while it waits.
+         */
         RunDetail: {
             pipeline: string;
             schedule: string;
@@ -1732,9 +1880,7 @@ export interface components {
             word: components["schemas"]["Word"];
             attempt: number;
             source: components["schemas"]["Source"];
-            /** Format: date-time */
             openedAt: string;
-            /** Format: date-time */
             updatedAt: string;
             endedAt?: string | null;
             finalReason?: components["schemas"]["FinalReason"] | null;
@@ -1747,7 +1893,6 @@ export interface components {
             claimedBy: string;
             runId: string;
             jobId: string;
-            /** Format: date-time */
             firstOpenedAt: string;
             passedAt?: string | null;
             triggeredAt?: string | null;
@@ -1766,7 +1911,10 @@ export interface components {
             };
             sla?: components["schemas"]["SlaView"] | null;
         };
-        /** RunPage */
+        /**
+         * RunPage
+         * @description Some runs; `next` is the cursor of the following page, null on the last.
+         */
         RunPage: {
             items: components["schemas"]["RunSummary"][];
             next?: string | null;
@@ -1776,8 +1924,11 @@ export interface components {
          * @description Where the latest attempt of a run is.
          * @enum {string}
          */
-        RunStatus: "PENDING" | "TRIGGERING" | "RUNNING" | "FAILED" | "JOB_POLL_EXHAUSTED" | "COMPLETED" | "FAILED_FINAL";
-        /** RunSummary */
+        RunStatus: "COMPLETED" | "FAILED" | "FAILED_FINAL" | "JOB_POLL_EXHAUSTED" | "PENDING" | "RUNNING" | "TRIGGERING";
+        /**
+         * RunSummary
+         * @description A run in one line. `word` is its status in the five words people are shown.
+         */
         RunSummary: {
             pipeline: string;
             schedule: string;
@@ -1786,9 +1937,7 @@ export interface components {
             word: components["schemas"]["Word"];
             attempt: number;
             source: components["schemas"]["Source"];
-            /** Format: date-time */
             openedAt: string;
-            /** Format: date-time */
             updatedAt: string;
             endedAt?: string | null;
             finalReason?: components["schemas"]["FinalReason"] | null;
@@ -1796,7 +1945,10 @@ export interface components {
             /** @default  */
             message: string;
         };
-        /** ScheduleView */
+        /**
+         * ScheduleView
+         * @description How a schedule stands: its latest run, that run's SLA, and its next run.
+         */
         ScheduleView: {
             schedule: string;
             latest?: components["schemas"]["RunSummary"] | null;
@@ -1808,25 +1960,33 @@ export interface components {
          * @description What a token allows. `admin` allows everything, `operate` includes `read`.
          * @enum {string}
          */
-        Scope: "read" | "sensor:write" | "job:write" | "operate" | "admin";
-        /** Section */
+        Scope: "admin" | "job:write" | "operate" | "read" | "sensor:write";
+        /**
+         * Section
+         * @description Statements about one question.
+         */
         Section: {
             title: string;
             lines: components["schemas"]["Line"][];
         };
-        /** SensorPage */
+        /**
+         * SensorPage
+         * @description Some sensors; `next` is the cursor of the following page, null on the last.
+         */
         SensorPage: {
             items: components["schemas"]["SensorView"][];
             next?: string | null;
         };
-        /** SensorView */
+        /**
+         * SensorView
+         * @description The latest observation of a key. `period` is the one it names for itself; `read`: some rule reads it.
+         */
         SensorView: {
             pipeline: string;
             key: string;
             data: {
                 [key: string]: unknown;
             };
-            /** Format: date-time */
             receivedAt: string;
             /** @default  */
             period: string;
@@ -1836,9 +1996,7 @@ export interface components {
         };
         /**
          * SessionAsked
-         * @example {
-         *       "token": "ilk_..."
-         *     }
+         * @description A token, or a code of `interlock open`.
          */
         SessionAsked: {
             /** @default  */
@@ -1846,7 +2004,13 @@ export interface components {
             /** @default  */
             code: string;
         };
-        /** SessionView */
+        /**
+         * SessionView
+         * @description Who the caller is and what they may do.
+         *
+         *     `scopes` include those that others imply. `pipelines` and `owners` limit `sensor:write` and `job:write`; both empty
+         *     means no limit. `required` is false while the controller answers without a token.
+         */
         SessionView: {
             name: string;
             scopes: components["schemas"]["Scope"][];
@@ -1859,16 +2023,26 @@ export interface components {
          * @description How much somebody should care.
          * @enum {string}
          */
-        Severity: "info" | "warning" | "error" | "critical";
+        Severity: "critical" | "error" | "info" | "warning";
+        /**
+         * SlaKind
+         * @description The alerts a run can give.
+         * @enum {string}
+         */
+        SlaKind: "breach" | "readiness" | "relative-breach" | "relative-warning" | "warning";
         /**
          * SlaOutcome
          * @description How the SLA of a run ended.
          * @enum {string}
          */
-        SlaOutcome: "met" | "recovered" | "cancelled";
-        /** SlaOverview */
+        SlaOutcome: "cancelled" | "met" | "recovered";
+        /**
+         * SlaOverview
+         * @description Compliance per pipeline and week, the worst first, and the latest runs.
+         *
+         *     `weeks` are the days they begin on. `truncated`: there were more events than are counted at once.
+         */
         SlaOverview: {
-            /** Format: date-time */
             at: string;
             weeks: string[];
             runs: number;
@@ -1883,8 +2057,11 @@ export interface components {
          * @description Where the SLA of a run stands: its alerts ahead, its warning or breach given and the run not done, or over.
          * @enum {string}
          */
-        SlaStanding: "pending" | "at-risk" | "breached" | "met" | "recovered" | "cancelled";
-        /** SlaStats */
+        SlaStanding: "at-risk" | "breached" | "cancelled" | "met" | "pending" | "recovered";
+        /**
+         * SlaStats
+         * @description Runs with an SLA that was decided or breached. `compliance` is the part without a breach, null without runs.
+         */
         SlaStats: {
             runs: number;
             met: number;
@@ -1892,13 +2069,19 @@ export interface components {
             breached: number;
             compliance?: number | null;
         };
-        /** SlaSummary */
+        /**
+         * SlaSummary
+         * @description The SLA of that run; of two, the earlier instants.
+         */
         SlaSummary: {
             state: components["schemas"]["SlaStanding"];
             warningAt?: string | null;
             breachAt?: string | null;
         };
-        /** SlaView */
+        /**
+         * SlaView
+         * @description The SLA of a run: when its alerts are due, which were given, how it ended.
+         */
         SlaView: {
             /** @default  */
             deadline: string;
@@ -1924,18 +2107,19 @@ export interface components {
          * @description Why an attempt was opened.
          * @enum {string}
          */
-        Source: "first" | "reopen" | "job-fail-transient" | "job-fail-code" | "data-drift" | "late-data" | "upstream" | "manual";
+        Source: "data-drift" | "first" | "job-fail-code" | "job-fail-transient" | "late-data" | "manual" | "reopen" | "upstream";
         /**
          * Standing
          * @description How a pipeline stands, the worst first. The counters of the overview are these.
          * @enum {string}
          */
-        Standing: "breached" | "at-risk" | "failed" | "held" | "missed" | "invalid" | "waiting" | "running" | "done" | "dry-run" | "not-due";
-        /** Stats */
+        Standing: "at-risk" | "breached" | "done" | "dry-run" | "failed" | "held" | "invalid" | "missed" | "not-due" | "running" | "waiting";
+        /**
+         * Stats
+         * @description Statistics of a span. `truncated`: there were more events than are counted at once; ask for fewer days.
+         */
         Stats: {
-            /** Format: date-time */
             since: string;
-            /** Format: date-time */
             until: string;
             sla: components["schemas"]["SlaStats"];
             durations: components["schemas"]["DurationStats"];
@@ -1944,7 +2128,12 @@ export interface components {
             /** @default false */
             truncated: boolean;
         };
-        /** Token */
+        /**
+         * Token
+         * @description What is known of a token; the token itself is known to its owner alone.
+         *
+         *     `pipelines` and `owners` limit `sensor:write` and `job:write` to these; both empty means to none in particular.
+         */
         Token: {
             id: number;
             name: string;
@@ -1953,21 +2142,12 @@ export interface components {
             pipelines: string[];
             /** @default [] */
             owners: string[];
-            /** Format: date-time */
             createdAt: string;
             revokedAt?: string | null;
         };
         /**
          * TokenAsked
-         * @example {
-         *       "name": "airflow",
-         *       "scopes": [
-         *         "sensor:write"
-         *       ],
-         *       "owners": [
-         *         "etl"
-         *       ]
-         *     }
+         * @description Who it is for and what it allows; `pipelines` and `owners` limit `sensor:write` and `job:write`.
          */
         TokenAsked: {
             name: string;
@@ -1975,26 +2155,39 @@ export interface components {
             pipelines?: string[];
             owners?: string[];
         };
-        /** TokenList */
+        /**
+         * TokenList
+         * @description Every token there ever was, revoked ones too; never a token itself.
+         */
         TokenList: {
             items: components["schemas"]["Token"][];
         };
-        /** TokenMade */
+        /**
+         * TokenMade
+         * @description The token itself, this once, and what is known of it.
+         */
         TokenMade: {
             token: string;
             known: components["schemas"]["Token"];
         };
-        /** Trend */
+        /**
+         * Trend
+         * @description The runs of the last days, the oldest first.
+         */
         Trend: {
             items: components["schemas"]["TrendRun"][];
             finish: components["schemas"]["Finish"];
             duration: components["schemas"]["Durations"];
         };
-        /** TrendRun */
+        /**
+         * TrendRun
+         * @description A run, as far as a chart needs it. `margin_seconds` is how long before its breach it was done, negative if late.
+         *
+         *     `sla`: met, recovered (done after the warning or the breach), breached (not done by then), or nothing of these.
+         */
         TrendRun: {
             schedule: string;
             date: string;
-            /** Format: date-time */
             openedAt: string;
             passedAt: string | null;
             triggeredAt: string | null;
@@ -2011,13 +2204,19 @@ export interface components {
          * @description The four kinds of unsafe control action.
          * @enum {string}
          */
-        Unsafe: "not given" | "given when unsafe" | "too early, too late or out of order" | "stopped too soon or applied too long";
-        /** Upcoming */
+        Unsafe: "given when unsafe" | "not given" | "stopped too soon or applied too long" | "too early, too late or out of order";
+        /**
+         * Upcoming
+         * @description The runs to come, the next first.
+         */
         Upcoming: {
             /** @description At most 500. */
             items: components["schemas"]["UpcomingRun"][];
         };
-        /** UpcomingRun */
+        /**
+         * UpcomingRun
+         * @description A run that is to come. Without `start_at` something else than the clock opens it; `excluded` says why not.
+         */
         UpcomingRun: {
             schedule: string;
             date: string;
@@ -2026,17 +2225,26 @@ export interface components {
             warningAt: string | null;
             breachAt: string | null;
         };
-        /** WatchdogView */
+        /**
+         * WatchdogView
+         * @description The watchdog's passes: the latest of this process, when the next is due, and which checks failed.
+         */
         WatchdogView: {
             lastAt: string | null;
             nextAt: string | null;
             failedChecks: string[];
         };
-        /** Watched */
+        /**
+         * Watched
+         * @description A pass of the watchdog; its findings are events.
+         */
         Watched: {
             failedChecks: string[];
         };
-        /** WeekSla */
+        /**
+         * WeekSla
+         * @description Runs whose SLA was decided or breached in a week, and how many of them were late.
+         */
         WeekSla: {
             runs: number;
             late: number;
@@ -2046,14 +2254,17 @@ export interface components {
          * @description Days of the week, in the order of `date.weekday()`.
          * @enum {string}
          */
-        Weekday: "monday" | "tuesday" | "wednesday" | "thursday" | "friday" | "saturday" | "sunday";
+        Weekday: "friday" | "monday" | "saturday" | "sunday" | "thursday" | "tuesday" | "wednesday";
         /**
          * Word
          * @description What people are shown. `held`: the gate never opened, so no job was started.
          * @enum {string}
          */
-        Word: "waiting" | "running" | "done" | "failed" | "held";
-        /** WorstRun */
+        Word: "done" | "failed" | "held" | "running" | "waiting";
+        /**
+         * WorstRun
+         * @description A run that was late, by how much; one that is not done yet has no margin.
+         */
         WorstRun: {
             pipeline: string;
             schedule: string;
@@ -2061,11 +2272,13 @@ export interface components {
             breachAt: string | null;
             marginSeconds: number | null;
         };
-        /** Written */
+        /**
+         * Written
+         * @description What became of an observation.
+         */
         Written: {
             pipeline: string;
             key: string;
-            /** Format: date-time */
             receivedAt: string;
             /** @default  */
             period: string;
@@ -2292,6 +2505,7 @@ export interface operations {
             };
             cookie?: never;
         };
+        /** @description The config, as in a file, in JSON. */
         requestBody: {
             content: {
                 "application/json": {
@@ -2841,6 +3055,7 @@ export interface operations {
             };
             cookie?: never;
         };
+        /** @description The calendar, as in a file, in JSON. */
         requestBody: {
             content: {
                 "application/json": {
@@ -3071,6 +3286,7 @@ export interface operations {
             };
             cookie?: never;
         };
+        /** @description What was observed: any JSON object. */
         requestBody: {
             content: {
                 "application/json": {
@@ -4730,6 +4946,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
+        /** @description An OpenLineage event. */
         requestBody: {
             content: {
                 "application/json": {

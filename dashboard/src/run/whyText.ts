@@ -7,7 +7,7 @@ const MARKS: Record<string, string> = { pass: "✓ ", fail: "✗ ", none: "" };
 export function whyText(why: Schemas["Explanation"]): string {
   const lines = [why.verdict];
   for (const section of why.sections) {
-    lines.push("", section.title, ...section.lines.map((line) => `  ${MARKS[line.mark ?? "none"] ?? ""}${line.text}`));
+    lines.push("", section.title, ...section.lines.map((line) => `  ${MARKS[line.mark] ?? ""}${line.text}`));
   }
   lines.push("", why.advice);
   return lines.map(visibleLine).join("\n");

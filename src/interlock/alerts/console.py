@@ -1,16 +1,18 @@
 """Alerts on the terminal: one line each, on standard error; readable, or JSON where the logs beside them are."""
 
+import sys
 from datetime import datetime
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-from rich.console import Console
-from rich.text import Text
 
 from interlock.alerts.messages import one_line
 from interlock.model.events import Event, Severity
 from interlock.model.times import format_instant
 from interlock.ports.channel import Alert
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 NAME: Final = "console"
 _STYLES: Final = {
@@ -27,17 +29,27 @@ class ConsoleChannel:
     `json`: whoever collects the logs reads JSON lines, so an alert among them is one, with the same first fields.
     """
 
-    def __init__(self, console: Console | None = None, name: str = NAME, *, json: bool = False) -> None:
+    def __init__(self, console: "Console | None" = None, name: str = NAME, *, json: bool = False) -> None:
         self.name = name
-        self._console = console or Console(stderr=True)
+        self._console = console
         self._json = json
 
     def send(self, alert: Alert, *, thread: str | None, maybe_sent: datetime | None) -> None:
         """Print it."""
-        event = alert.event
-        if self._json:
-            self._console.out(json_line(event), highlight=False)
-            return
+        if self._json and self._console is None:
+            sys.stderr.write(f"{json_line(alert.event)}\n")
+        elif self._json and self._console is not None:
+            self._console.out(json_line(alert.event), highlight=False)
+        else:
+            self._print(alert.event)
+
+    def _print(self, event: Event) -> None:
+        # Loaded here: where alerts are JSON lines, nothing needs a terminal.
+        from rich.console import Console
+        from rich.text import Text
+
+        if self._console is None:
+            self._console = Console(stderr=True)
         line = Text(f"{format_instant(event.timestamp)} ")
         line.append(one_line(event), style=_STYLES[event.severity])
         # Whole lines, however narrow the terminal is: they are searched and copied.

@@ -4,11 +4,9 @@ from typing import Annotated, Final
 
 import msgspec
 import structlog
-from litestar import get, post
-from litestar.openapi.spec import Example
-from litestar.params import Body, QueryParameter
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.http import Body, Example, QueryParameter, get, post
 from interlock.api.problems import documented
 from interlock.control.alert_tests import ChannelTest
 from interlock.embedded.delivery_rows import DeliveryState

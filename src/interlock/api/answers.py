@@ -7,24 +7,18 @@ that a page can count down to a deadline without trusting the clock of the brows
 
 import asyncio
 import gzip
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import MutableMapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from interlock.api import problems
+from interlock.api.http.messages import Header, Message, Scope, Send
 from interlock.api.problems import RequestError
 from interlock.embedded.clock import rate
 from interlock.model.times import format_instant
 from interlock.ports.clock import Clock
-
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
-Header = tuple[bytes, bytes]
 
 TIME: Final = b"x-interlock-time"
 _COMPRESSED_FROM: Final = 1024

@@ -1,16 +1,6 @@
 """The ASGI application over one controller: the routes, their description, and what surrounds them."""
 
-import asyncio
-from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
-from typing import Any, Final, cast
-
-from litestar import Litestar, Router
-from litestar.datastructures import State
-from litestar.openapi.config import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.openapi.spec import Components, SecurityScheme
+from typing import Final
 
 from interlock import __version__
 from interlock.api import (
@@ -27,16 +17,20 @@ from interlock.api import (
     overview,
     pipelines,
     probes,
-    problems,
     runs,
     sensors,
     session,
+    stream_shares,
     tokens,
     trends,
 )
-from interlock.api.answers import Asgi
 from interlock.api.gate import Gate
+from interlock.api.http.application import Application
+from interlock.api.http.messages import Asgi
+from interlock.api.http.openapi import About
 from interlock.api.metrics import Metrics
+from interlock.api.state import AppState
+from interlock.api.stream_shares import StreamLimits
 from interlock.embedded.service import Service
 
 PREFIX: Final = "/api/v1"
@@ -49,67 +43,48 @@ _DESCRIPTION: Final = (
 )
 
 
-def create_app(service: Service, *, public_url: str = "") -> Asgi:
+_BEARER: Final = {"type": "http", "scheme": "bearer", "description": "A token of `interlock token create`."}
+VERSIONED: Final = (
+    *pipelines.ROUTES,
+    *calendars.ROUTES,
+    *sensors.ROUTES,
+    *probes.ROUTES,
+    *runs.ROUTES,
+    *jobs.ROUTES,
+    *events.ROUTES,
+    *lineage.ROUTES,
+    *operations.ROUTES,
+    *alerts.ROUTES,
+    *controller.ROUTES,
+    *overview.ROUTES,
+    *session.ROUTES,
+    *graphs.ROUTES,
+    *tokens.ROUTES,
+    *trends.ROUTES,
+    *callbacks.ROUTES,
+)
+
+
+def create_app(service: Service, *, public_url: str = "", streams: StreamLimits = stream_shares.DEFAULT) -> Asgi:
     """The application; `Service` is started and stopped by the caller. `public_url`: where a proxy shows the page."""
     metrics = Metrics(service)
-    app = cast(Asgi, create_litestar(service, metrics, public_url=public_url))
-    return Gate(app, service, metrics.http, public_url=public_url)
+    api = create_api(service, metrics, public_url=public_url)
+    return Gate(api, service, metrics.http, public_url=public_url, streams=streams)
 
 
-def create_litestar(service: Service, metrics: Metrics, *, public_url: str = "") -> Litestar:
+def create_api(service: Service, metrics: Metrics, *, public_url: str = "") -> Application:
     """The routes alone, without the gate."""
-    versioned = Router(
-        PREFIX,
-        route_handlers=[
-            *pipelines.ROUTES,
-            *calendars.ROUTES,
-            *sensors.ROUTES,
-            *probes.ROUTES,
-            *runs.ROUTES,
-            *jobs.ROUTES,
-            *events.ROUTES,
-            *lineage.ROUTES,
-            *operations.ROUTES,
-            *alerts.ROUTES,
-            *controller.ROUTES,
-            *overview.ROUTES,
-            *session.ROUTES,
-            *graphs.ROUTES,
-            *tokens.ROUTES,
-            *trends.ROUTES,
-            *callbacks.ROUTES,
-        ],
-    )
-    return Litestar(
-        route_handlers=[versioned, *operations.AT_ROOT],
-        guards=[auth.guard],
-        dependencies=auth.DEPENDENCIES,
-        exception_handlers=problems.HANDLERS,
-        state=State({"service": service, "metrics": metrics, "public_url": public_url}),
-        lifespan=[_threads],
-        openapi_config=_openapi(),
-        logging_config=None,
-        request_max_body_size=None,  # the gate limits bodies, by route
-        debug=False,
-    )
-
-
-@asynccontextmanager
-async def _threads(_: Any) -> AsyncIterator[None]:
-    with ThreadPoolExecutor(THREADS, thread_name_prefix="interlock-http") as pool:
-        asyncio.get_running_loop().set_default_executor(pool)
-        yield
-
-
-def _openapi() -> OpenAPIConfig:
-    bearer = SecurityScheme(type="http", scheme="bearer", description="A token of `interlock token create`.")
-    return OpenAPIConfig(
-        title="Interlock",
-        version=__version__,
-        description=_DESCRIPTION,
-        use_handler_docstrings=True,
-        components=Components(security_schemes={"bearer": bearer}),
-        security=[{"bearer": []}],
-        path=f"{PREFIX}/schema",
-        render_plugins=[JsonRenderPlugin()],
+    return Application(
+        [*(route.below(PREFIX) for route in VERSIONED), *operations.AT_ROOT],
+        guard=auth.guard,
+        state=AppState(service, metrics, public_url),
+        about=About(
+            title="Interlock",
+            version=__version__,
+            description=_DESCRIPTION,
+            security_schemes={"bearer": _BEARER},
+            security=[{"bearer": []}],
+        ),
+        threads=THREADS,
+        thread_name="interlock-http",
     )

@@ -6,16 +6,14 @@ the scope it needs; what a token is limited to is asked with the pipeline in han
 """
 
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
-from litestar import Request
-from litestar.connection import ASGIConnection
-from litestar.di import NamedDependency, Provide
-from litestar.handlers import BaseRouteHandler
 
 from interlock.api.credentials import Credentials, credentials_of, headers_of
+from interlock.api.http import Provide, Request, Route
 from interlock.api.problems import NAMES, RequestError
+from interlock.api.state import AppState
 from interlock.control import catalog, views
 from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope, Token
@@ -92,41 +90,36 @@ def unauthorised() -> RequestError:
     return RequestError(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers=_CHALLENGE)
 
 
-def guard(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
+def guard(request: Request, route: Route) -> None:
     """Refuse a caller who does not carry the scope that the route names; routes that name none are open."""
-    needed = handler.opt.get(SCOPE)
+    needed = route.opt.get(SCOPE)
     if needed is None:
         return
-    action = connection.scope["path"].rpartition(":")[2]
-    needed = handler.opt.get(ACTIONS, {}).get(action, needed)
-    service: Service = connection.app.state.service
-    shown = credentials_of(connection.scope, headers_of(connection.scope))
-    principal = authenticate(service, shown)
+    scope = request.scope
+    action = scope["path"].rpartition(":")[2]
+    needed = route.opt.get(ACTIONS, {}).get(action, needed)
+    shown = credentials_of(scope, headers_of(scope))
+    principal = authenticate(_service(request), shown)
     if principal is None:
         raise unauthorised()
     principal.check(needed)
-    connection.scope["state"]["principal"] = principal
-    connection.scope["state"][NAMES] = principal.may(Scope.READ)
-    connection.scope["state"]["credentials"] = shown
+    scope["state"]["principal"] = principal
+    scope["state"][NAMES] = principal.may(Scope.READ)
+    scope["state"]["credentials"] = shown
 
 
-def _service(request: Request[Any, Any, Any]) -> Service:
-    service: Service = request.app.state.service
-    return service
+def _service(request: Request) -> Service:
+    state: AppState = request.app.state
+    return state.service
 
 
-def _principal(request: Request[Any, Any, Any]) -> Principal:
+def _principal(request: Request) -> Principal:
     principal: Principal = request.scope["state"]["principal"]
     return principal
 
 
-DEPENDENCIES: Final = {
-    "service": Provide(_service, sync_to_thread=False),
-    "caller": Provide(_principal, sync_to_thread=False),
-}
-
-ServiceArg = NamedDependency[Service]
-CallerArg = NamedDependency[Principal]
+ServiceArg = Annotated[Service, Provide(_service)]
+CallerArg = Annotated[Principal, Provide(_principal)]
 
 
 def needs(scope: Scope, **actions: Scope) -> dict[str, Any]:

@@ -5,11 +5,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 import structlog
-from litestar import get, put
-from litestar.openapi.spec import Example
-from litestar.params import Body, PathParameter
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.http import Body, Example, PathParameter, get, put
 from interlock.api.problems import ProblemError, RequestError, documented
 from interlock.config.aliases import normalise_calendar
 from interlock.config.decode import decode

@@ -4,11 +4,9 @@ from http import HTTPStatus
 from typing import Annotated, Final, Literal
 
 import msgspec
-from litestar import post
-from litestar.openapi.spec import Example
-from litestar.params import Body, PathParameter
 
 from interlock.api.auth import ServiceArg
+from interlock.api.http import Body, Example, PathParameter, post
 from interlock.api.problems import RequestError, documented, not_found
 from interlock.control import writing
 from interlock.model.errors import AlreadyReportedError

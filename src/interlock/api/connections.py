@@ -1,9 +1,12 @@
-"""What a connection may cost before there is a request to judge: how many there are, and how long a head may take.
+"""What a connection may cost before there is a request to judge, and after it was answered.
 
-uvicorn bounds neither: a client that opens connections and says nothing would hold them forever, until nobody else
-gets in and the controller itself can open no file. So a connection on which no request is under way has a limited time
-to complete one. While a request is answered no limit of this module counts: a stream lasts as long as it likes. The
-gate limits bodies and answers.
+uvicorn bounds neither: a client that opens connections and says nothing, or asks and never reads, would hold them
+forever, until nobody else gets in and the controller itself can open no file. So a connection on which no request is
+under way has a limited time to complete one, what was written must be read within a limited time, and each peer has its
+share (`connection_table`). While a request is answered nothing else of this module counts: a stream lasts as long as
+somebody reads it. The gate limits bodies and answers.
+
+Requests that are sent before the first is answered wait in the socket, whose buffers `server` keeps small.
 """
 
 import asyncio
@@ -18,10 +21,17 @@ import structlog
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from interlock.api import problems
-from interlock.api.credentials import OWN_USER
-from interlock.api.peers import is_own_user
+from interlock.api.connection_table import ConnectionTable, Place, peer_of
+from interlock.api.credentials import OWN_USER, PEER
+from interlock.api.gate import HEALTH
+from interlock.api.peers import is_own_user, local_user
 
 _MOST: Final = 2000
+# More than this is not written while the client does not read.
+_UNREAD_BYTES: Final = 16 * 1024
+# Who reads at least so much within the time for reading is slow, but reads.
+_LEAST_READ: Final = 64 * 1024
+_RESERVED_HEAD_SECONDS: Final = 5.0
 _QUIET_SECONDS: Final = 10.0
 
 _log = structlog.get_logger("interlock.http")
@@ -35,10 +45,12 @@ def _affordable() -> int:
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """How many connections are served, and how long a client may take for the head of a request."""
+    """How many connections are served, in all and of one peer, and how long a client may take to ask and to read."""
 
     connections: int
     head_seconds: float = 30.0
+    write_seconds: float = 20.0
+    per_peer: int = 0
 
     @classmethod
     def of_this_process(cls) -> "ConnectionLimits":
@@ -46,29 +58,48 @@ class ConnectionLimits:
         return cls(_affordable())
 
     @property
+    def share(self) -> int:
+        """How many one peer may have: half of them, unless a number is given."""
+        return min(self.per_peer or max(self.connections // 2, 1), self.connections)
+
+    @property
+    def reserved(self) -> int:
+        """So many more are told that it is full; beyond that they are closed unheard."""
+        return max(self.connections // 10, 1)
+
+    @property
     def most(self) -> int:
-        """A tenth more are told that it is full; beyond that they are closed unheard."""
-        return self.connections + max(self.connections // 10, 1)
+        """How many there ever are."""
+        return self.connections + self.reserved
 
 
 class Connection(H11Protocol):
     """One client's connection, within limits that a subclass names (see `limited`)."""
 
     limits: ConnectionLimits
-    quiet_until = 0.0
+    table: "ConnectionTable[Connection]"
+    quiet_until: dict[str, float]
+    _place = Place.SERVED
     _late: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Served, told that it is full once it has asked, or closed at once."""
-        count = len(self.connections)
-        if count >= self.limits.connections:
-            self._warn(count)
-            self.app = _full
         super().connection_made(transport)
+        # Above the first, `pause_writing` is called; when everything was taken, `resume_writing`.
+        transport.set_write_buffer_limits(high=_UNREAD_BYTES, low=0)
         # At once: of a client that closes its end while it is answered, nobody could tell later.
-        self.app_state = {**self.app_state, OWN_USER: is_own_user(self.client, self.server)}
-        if count >= self.limits.most:
-            transport.close()
+        user = local_user(self.client, self.server)
+        peer = peer_of(self.client[0] if self.client else None, user)
+        self.app_state = {**self.app_state, OWN_USER: is_own_user(user), PEER: peer}
+        self._place, ended = self.table.enter(self, peer)
+        if ended is not None:
+            ended.transport.abort()
+        if self._place is not Place.SERVED:
+            self._warn("too many connections: new ones are refused", peer=peer, open=len(self.table))
+            self.app = _Full(self.app, self._place)
+        if self._place is Place.NONE:
+            transport.abort()
         else:
             self._expect_a_head()
 
@@ -80,18 +111,39 @@ class Connection(H11Protocol):
         elif self._late is None:
             self._expect_a_head()
 
+    def on_response_complete(self) -> None:
+        """An answer was given; the next request may be here already."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._close()
+        elif not self._answering():
+            self.table.waits(self)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Nothing more was asked for a while."""
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+        super().timeout_keep_alive_handler()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """It is over."""
         self._expect_nothing()
+        self._expect_no_reader()
+        self.table.leave(self)
         super().connection_lost(exc)
 
     def _answering(self) -> bool:
         return self.conn.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY)
 
     def _expect_a_head(self) -> None:
-        self._late = self.loop.call_later(self.limits.head_seconds, self._head_is_late)
+        seconds = self.limits.head_seconds
+        if self._place is not Place.SERVED:
+            seconds = min(seconds, _RESERVED_HEAD_SECONDS)
+        self._late = self.loop.call_later(seconds, self._head_is_late)
+        self.table.waits(self)
 
     def _expect_nothing(self) -> None:
+        self.table.works(self)
         if self._late is not None:
             self._late.cancel()
             self._late = None
@@ -104,19 +156,56 @@ class Connection(H11Protocol):
         if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
             detail = f"the head of the request did not arrive within {self.limits.head_seconds:g} s"
             self.transport.write(_timeout(self.conn, detail))
-        self.transport.close()
+        self._close()
 
-    def _warn(self, count: int) -> None:
+    # ------------------------------------------------------------------------------------------- who does not read
+
+    def pause_writing(self) -> None:
+        """Something that was written is not taken yet."""
+        super().pause_writing()
+        self._expect_a_reader()
+
+    def resume_writing(self) -> None:
+        """All of it was taken."""
+        self._expect_no_reader()
+        super().resume_writing()
+
+    def _close(self) -> None:
+        """The transport waits until the rest is read; we do not wait forever."""
+        self.transport.close()
+        if self._unread is None and self.transport.get_write_buffer_size():
+            self._expect_a_reader()
+
+    def _expect_a_reader(self) -> None:
+        size = self.transport.get_write_buffer_size()
+        self._unread = self.loop.call_later(self.limits.write_seconds, self._check_reader, size)
+
+    def _expect_no_reader(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+
+    def _check_reader(self, size: int) -> None:
+        """Closing would wait until the rest is read; this does not."""
+        if self.transport.get_write_buffer_size() <= size - _LEAST_READ:
+            self._expect_a_reader()
+            return
+        self._unread = None
+        self._warn("answers that nobody reads: their connections are ended", seconds=self.limits.write_seconds)
+        self.transport.abort()
+
+    def _warn(self, what: str, **facts: object) -> None:
         """Once in a while: whoever floods us should not fill the log, too."""
         now = self.loop.time()
-        if now >= type(self).quiet_until:
-            type(self).quiet_until = now + _QUIET_SECONDS
-            _log.warning("too many connections: new ones are refused", open=count, served=self.limits.connections)
+        if now >= self.quiet_until.get(what, 0.0):
+            self.quiet_until[what] = now + _QUIET_SECONDS
+            _log.warning(what, **facts)
 
 
 def limited(limits: ConnectionLimits) -> type[Connection]:
     """Connections within these limits, for uvicorn to make."""
-    return type("LimitedConnection", (Connection,), {"limits": limits})
+    table: ConnectionTable[Connection] = ConnectionTable(limits.connections, limits.share, limits.reserved)
+    return type("LimitedConnection", (Connection,), {"limits": limits, "table": table, "quiet_until": {}})
 
 
 def _timeout(conn: h11.Connection, detail: str) -> bytes:
@@ -127,13 +216,43 @@ def _timeout(conn: h11.Connection, detail: str) -> bytes:
     return b"".join(part for part in parts if part)
 
 
-async def _full(scope: Any, _receive: Any, send: Any) -> None:
-    status = HTTPStatus.SERVICE_UNAVAILABLE
-    detail = "the controller has as many connections as it can serve: try again"
-    body = msgspec.json.encode(problems.document(scope, status, "unavailable", detail, []))
-    headers = [*_headers(body), (b"retry-after", b"1")]
-    await send({"type": "http.response.start", "status": status.value, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+_REFUSALS: Final = {
+    Place.SHARE: (
+        HTTPStatus.TOO_MANY_REQUESTS,
+        "too-many-requests",
+        "you have as many connections as one peer may have, and all are busy: close some, or try again",
+    ),
+    Place.FULL: (
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        "unavailable",
+        "the controller has as many connections as it can serve: try again",
+    ),
+}
+
+
+class _Full:
+    """The application of a connection in the reserve: the health is told, everything else is refused."""
+
+    def __init__(self, app: Any, place: Place) -> None:
+        self._app = app
+        self._refusal = _REFUSALS.get(place, _REFUSALS[Place.FULL])
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """One request; the connection is closed behind the answer."""
+        if scope.get("path") in HEALTH and scope.get("method") in ("GET", "HEAD"):
+
+            async def closing(message: Any) -> None:
+                if message["type"] == "http.response.start":
+                    message["headers"] = [*message.get("headers", []), (b"connection", b"close")]
+                await send(message)
+
+            await self._app(scope, receive, closing)
+            return
+        status, slug, detail = self._refusal
+        body = msgspec.json.encode(problems.document(scope, status, slug, detail, []))
+        headers = [*_headers(body), (b"retry-after", b"1")]
+        await send({"type": "http.response.start", "status": status.value, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 def _headers(body: bytes) -> list[tuple[bytes, bytes]]:

@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Final
 
 import msgspec
-from litestar import get
 
 from interlock import __version__
 from interlock.api.auth import ServiceArg, needs
+from interlock.api.http import get
 from interlock.api.problems import documented
 from interlock.control.controller_view import ConfigState, config_state
 from interlock.embedded.clock import rate

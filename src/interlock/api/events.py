@@ -1,17 +1,13 @@
 """Events: pages of what happened, and the stream of what happens."""
 
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
-from litestar import Request, get
-from litestar.di import NamedDependency, Provide
-from litestar.openapi.datastructures import ResponseSpec
-from litestar.params import HeaderParameter, QueryParameter
-from litestar.response import Stream
 
 from interlock.api.auth import ServiceArg, authenticate, needs
 from interlock.api.credentials import Credentials
+from interlock.api.http import HeaderParameter, Provide, QueryParameter, Request, ResponseSpec, Stream, get
 from interlock.api.parameters import CursorArg, LimitArg, PipelineFilter
 from interlock.api.problems import documented
 from interlock.api.sse import EventStream, Filter, Position
@@ -82,7 +78,6 @@ def instant(text: str | None, name: str = "since") -> datetime | None:
     "/events",
     opt=needs(Scope.READ),
     sync_to_thread=True,
-    dependencies={"sieve": Provide(_sieve, sync_to_thread=False)},
     responses=documented(404, 422),
     operation_id="listEvents",
     summary="What happened",
@@ -90,7 +85,7 @@ def instant(text: str | None, name: str = "since") -> datetime | None:
 )
 def list_events(
     service: ServiceArg,
-    sieve: NamedDependency[Sieve],
+    sieve: Annotated[Sieve, Provide(_sieve)],
     pipeline: PipelineFilter = None,
     types: TypeFilter = None,
     since: SinceArg = None,
@@ -119,7 +114,6 @@ _STREAM: Final = ResponseSpec(
     data_container=str,
     description="Server-sent events: `id` is the position to resume from, `event` the type, `data` the event as JSON.",
     media_type="text/event-stream",
-    generate_examples=False,
 )
 
 
@@ -133,7 +127,7 @@ _STREAM: Final = ResponseSpec(
     tags=["events"],
 )
 async def stream_events(
-    request: Request[Any, Any, Any],
+    request: Request,
     service: ServiceArg,
     pipeline: PipelineFilter = None,
     types: TypeFilter = None,

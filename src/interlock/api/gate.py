@@ -19,12 +19,15 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from interlock.api import problems
-from interlock.api.answers import Answer, Asgi, Message, Receive, Scope, Send, takes_gzip
-from interlock.api.credentials import READING, check_own_page, credentials_of, headers_of, origin_of
+from interlock.api import problems, stream_shares
+from interlock.api.answers import Answer, takes_gzip
+from interlock.api.auth import authenticate
+from interlock.api.credentials import PEER, READING, check_own_page, credentials_of, headers_of, origin_of
+from interlock.api.http.messages import Asgi, Message, Receive, Scope, Send
 from interlock.api.metrics import HttpMetrics
 from interlock.api.problems import RequestError
 from interlock.api.sensor_writes import TEMPLATE, SensorWrites, is_sensor_write
+from interlock.api.stream_shares import StreamLimits, StreamShares
 from interlock.api.web import Web, is_page
 from interlock.embedded.callbacks import PATH as CALLBACKS
 from interlock.embedded.service import Service
@@ -52,7 +55,15 @@ _log = structlog.get_logger("interlock.http")
 class Gate:
     """The outermost ASGI application."""
 
-    def __init__(self, app: Asgi, service: Service, metrics: HttpMetrics, *, public_url: str = "") -> None:
+    def __init__(
+        self,
+        app: Asgi,
+        service: Service,
+        metrics: HttpMetrics,
+        *,
+        public_url: str = "",
+        streams: StreamLimits = stream_shares.DEFAULT,
+    ) -> None:
         self._app = app
         self._service = service
         self._clock = service.clock
@@ -61,6 +72,7 @@ class Gate:
         self._web = Web()
         self._sensors = SensorWrites(service)
         self._metrics = metrics
+        self._streams = StreamShares(streams)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A request; or the start and end of the server, or a websocket, of which there are none."""
@@ -95,7 +107,8 @@ class Gate:
                 return
             limited = _Body(receive, limit=_limit_of(scope["path"]), declared=headers.get(b"content-length"))
             if scope["path"] == STREAM:
-                await self._app(scope, limited.receive, answer.send)
+                with self._streams.held(scope["state"].get(PEER, ""), self._caller(scope, headers)):
+                    await self._app(scope, limited.receive, answer.send)
                 return
             async with asyncio.timeout(_ANSWER_SECONDS):
                 if is_sensor_write(scope):
@@ -146,6 +159,11 @@ class Gate:
         if scope["method"] not in READING and _from_elsewhere(headers, host):
             detail = "a web page of another origin may not write without a token: `interlock token create` makes one"
             raise RequestError(HTTPStatus.FORBIDDEN, "cross-origin", detail)
+
+    def _caller(self, scope: Scope, headers: MutableMapping[bytes, bytes]) -> str | None:
+        """The name of whoever calls; None for a stranger, whom the route refuses."""
+        caller = authenticate(self._service, credentials_of(scope, headers))
+        return None if caller is None else caller.name
 
     def _is_by_cookie(self, scope: Scope, headers: MutableMapping[bytes, bytes]) -> bool:
         """Would this write be done for a session, or begin one in a browser?"""

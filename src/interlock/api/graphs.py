@@ -3,10 +3,9 @@
 from typing import Annotated, Final
 
 import msgspec
-from litestar import get
-from litestar.params import QueryParameter
 
 from interlock.api.auth import ServiceArg, needs
+from interlock.api.http import QueryParameter, get
 from interlock.api.parameters import CursorArg, DateArg, LimitArg, PipelineFilter
 from interlock.api.problems import documented
 from interlock.control import graph, lane_rows, views

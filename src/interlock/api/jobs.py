@@ -2,10 +2,8 @@
 
 from typing import Annotated, Final
 
-from litestar import Response, get
-from litestar.params import PathParameter, QueryParameter
-
 from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.http import PathParameter, QueryParameter, Response, get
 from interlock.api.parameters import PipelineArg
 from interlock.api.problems import documented
 from interlock.control import job_output, views

@@ -12,11 +12,9 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 import msgspec
-from litestar import post
-from litestar.openapi.spec import Example
-from litestar.params import Body
 
 from interlock.api.auth import CallerArg, Principal, ServiceArg, needs
+from interlock.api.http import Body, Example, post
 from interlock.api.problems import RequestError, documented
 from interlock.control import catalog, views, writing
 from interlock.decide.sensors import key_matches

@@ -1,20 +1,18 @@
 """Running the controller: health, metrics, the watchdog, dead letters, statistics, the description of the API."""
 
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 import structlog
-from litestar import MediaType, Request, Response, get, post
-from litestar.openapi.datastructures import ResponseSpec
-from litestar.openapi.spec import Example
-from litestar.params import Body, QueryParameter
 
 from interlock import __version__
 from interlock.api.auth import CallerArg, ServiceArg, needs
-from interlock.api.metrics import CONTENT_TYPE, Metrics
+from interlock.api.http import Body, Example, QueryParameter, Request, Response, ResponseSpec, get, post
+from interlock.api.metrics import CONTENT_TYPE
 from interlock.api.parameters import PipelineFilter
 from interlock.api.problems import documented
+from interlock.api.state import AppState
 from interlock.control import sla_stats, stats
 from interlock.control.sla_stats import SlaOverview
 from interlock.control.stats import Stats
@@ -72,7 +70,7 @@ def healthz() -> Health:
     return Health(status="ok", version=__version__)
 
 
-_NOT_READY: Final = ResponseSpec(data_container=Readiness, description="It is not ready.", generate_examples=False)
+_NOT_READY: Final = ResponseSpec(data_container=Readiness, description="It is not ready.")
 
 
 @get(
@@ -97,26 +95,22 @@ def readyz(service: ServiceArg) -> Response[Readiness]:
     "/metrics",
     opt=needs(Scope.READ),
     sync_to_thread=True,
-    media_type=MediaType.TEXT,
+    media_type="text/plain",
     responses=documented(),
     operation_id="metrics",
     summary="Prometheus metrics",
     tags=["operation"],
 )
-def read_metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
+def read_metrics(request: Request) -> Response[bytes]:
     """In the Prometheus text format."""
-    metrics: Metrics = request.app.state.metrics
-    return Response(metrics.text(), media_type=CONTENT_TYPE)
+    state: AppState = request.app.state
+    return Response(state.metrics.text(), media_type=CONTENT_TYPE)
 
 
 @get("/openapi.json", sync_to_thread=False, include_in_schema=False)
-def read_openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
+def read_openapi(request: Request) -> Response[bytes]:
     """The description of this API."""
-    made = request.app.state.get("openapi")
-    if made is None:
-        made = msgspec.json.encode(request.app.openapi_schema.to_schema())
-        request.app.state.openapi = made
-    return Response(made, media_type=MediaType.JSON)
+    return Response(request.app.description())
 
 
 @post(

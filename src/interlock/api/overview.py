@@ -4,12 +4,10 @@ from datetime import datetime
 from typing import Annotated, Final
 
 import msgspec
-from litestar import get
-from litestar.di import NamedDependency, Provide
-from litestar.params import QueryParameter
 
 from interlock.api.auth import ServiceArg, needs
 from interlock.api.events import instant
+from interlock.api.http import Provide, QueryParameter, get
 from interlock.api.parameters import CursorArg
 from interlock.api.problems import documented
 from interlock.api.sse import Position
@@ -82,10 +80,6 @@ def _filters(
     "/overview",
     opt=needs(Scope.READ),
     sync_to_thread=True,
-    dependencies={
-        "span": Provide(_span, sync_to_thread=False),
-        "filters": Provide(_filters, sync_to_thread=False),
-    },
     responses=documented(422),
     operation_id="getOverview",
     summary="Every pipeline as a lane",
@@ -93,8 +87,8 @@ def _filters(
 )
 def read_overview(
     service: ServiceArg,
-    span: NamedDependency[Span],
-    filters: NamedDependency[Filters],
+    span: Annotated[Span, Provide(_span)],
+    filters: Annotated[Filters, Provide(_filters)],
     cursor: CursorArg = None,
     limit: Annotated[
         int,

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from litestar.params import PathParameter, QueryParameter
+from interlock.api.http import PathParameter, QueryParameter
 
 PipelineArg = Annotated[str, PathParameter(description="The pipeline's id.", max_length=256)]
 CursorArg = Annotated[

@@ -32,17 +32,22 @@ _PROC: Final = {socket.AF_INET: Path("/proc/net/tcp"), socket.AF_INET6: Path("/p
 _NOBODY: Final = 65534
 
 
-def is_own_user(client: Address | None, server: Address | None) -> bool:
-    """Did the user of this very process open the other end of a connection on this machine?"""
+def local_user(client: Address | None, server: Address | None) -> int | None:
+    """The user who opened the other end of a connection on this machine; None when nobody can tell."""
     if client is None or server is None or client[1] is None or server[1] is None:
-        return False
+        return None
     try:
         if not ip_address(client[0]).is_loopback:
-            return False
+            return None
     except ValueError:
-        return False
+        return None
+    return user_of((client[0], client[1]), (server[0], server[1]))
+
+
+def is_own_user(user: int | None) -> bool:
+    """Is this the user of this very process?"""
     own = os.geteuid()
-    return own != _NOBODY and user_of((client[0], client[1]), (server[0], server[1])) == own
+    return own != _NOBODY and user == own
 
 
 def user_of(client: _End, server: _End) -> int | None:

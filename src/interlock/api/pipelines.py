@@ -6,12 +6,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 import structlog
-from litestar import Response, delete, get, put
-from litestar.openapi.datastructures import ResponseSpec
-from litestar.openapi.spec import Example
-from litestar.params import Body
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.http import Body, Example, Response, ResponseSpec, delete, get, put
 from interlock.api.parameters import CursorArg, DateArg, LimitArg, PipelineArg, ScheduleArg
 from interlock.api.problems import ProblemError, RequestError, documented, not_found
 from interlock.config.aliases import normalise, with_default_rules
@@ -55,7 +52,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[str]
 
 
-_CREATED: Final = ResponseSpec(data_container=Applied, description="The pipeline is new.", generate_examples=False)
+_CREATED: Final = ResponseSpec(data_container=Applied, description="The pipeline is new.")
 
 
 @get(

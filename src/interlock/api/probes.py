@@ -4,11 +4,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 import structlog
-from litestar import post
-from litestar.openapi.spec import Example
-from litestar.params import Body
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.http import Body, Example, post
 from interlock.api.parameters import PipelineArg
 from interlock.api.problems import documented
 from interlock.control import probing

@@ -6,11 +6,8 @@ from typing import Any, Final
 
 import msgspec
 import structlog
-from litestar import Request, Response
-from litestar.exceptions import HTTPException, SerializationException, ValidationException
-from litestar.openapi.datastructures import ResponseSpec
-from litestar.types import ExceptionHandlersMap
 
+from interlock.api.http.declarations import ResponseSpec
 from interlock.model.errors import (
     CommitRefusedError,
     InterlockError,
@@ -108,57 +105,14 @@ def judge(error: Exception, *, names: bool = True) -> RequestError:
             _log.error("a request failed on the store", error=str(error))
             text = "the store cannot do this now: try again; the controller's log says why"
             return RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", text, headers={"Retry-After": "1"})
-        case ValidationException():
-            return _invalid(error)
-        case SerializationException():
-            return RequestError(HTTPStatus.BAD_REQUEST, "malformed", f"the body is not JSON: {error.detail or error}")
         case UnicodeDecodeError():
             return RequestError(HTTPStatus.BAD_REQUEST, "malformed", f"the body is not JSON: it is not UTF-8: {error}")
         case RecursionError():
             return RequestError(HTTPStatus.BAD_REQUEST, "malformed", "the body is nested far too deep")
-        case HTTPException():
-            return _of_http(error)
         case _:
             _log.exception("a request failed", exc_info=error)
             text = "the controller failed on this request; its log says why"
             return RequestError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal", text)
-
-
-def _invalid(error: ValidationException) -> RequestError:
-    found: list[ProblemError] = []
-    for one in error.extra if isinstance(error.extra, list) else []:
-        if isinstance(one, dict):
-            path = ".".join(str(part) for part in (one.get("source"), one.get("key")) if part)
-            found.append(ProblemError(path=path, message=str(one.get("message", ""))))
-    detail = "; ".join(f"{one.path}: {one.message}" if one.path else one.message for one in found) or "invalid request"
-    return RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-request", detail, errors=found)
-
-
-def _of_http(error: HTTPException) -> RequestError:
-    status = HTTPStatus(error.status_code)
-    slug = {400: "malformed", 404: "not-found", 405: "method-not-allowed", 413: "too-large"}.get(status, "refused")
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        _log.error("a request failed", status=int(status), error=str(error.__cause__ or error.detail))
-        return RequestError(status, "internal", "the controller failed on this request; its log says why")
-    detail = error.detail if error.detail and error.detail != status.phrase else _EXPLAINED.get(status, status.phrase)
-    return RequestError(status, slug, detail, headers=error.headers or {})
-
-
-_EXPLAINED: Final = {
-    HTTPStatus.NOT_FOUND: "there is nothing at this address: /openapi.json lists what there is",
-    HTTPStatus.METHOD_NOT_ALLOWED: "this address has other methods: /openapi.json lists them",
-    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "the body is larger than this address takes",
-}
-
-
-def answer(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """The response to a request that failed."""
-    meant = judge(error, names=bool(request.scope.get("state", {}).get(NAMES, True)))
-    made = document(request.scope, meant.status, meant.slug, str(meant), meant.errors)
-    return Response(made, status_code=meant.status, media_type=MEDIA_TYPE, headers=meant.headers)
-
-
-HANDLERS: Final[ExceptionHandlersMap] = {Exception: answer, HTTPException: answer, InterlockError: answer}
 
 
 # ----------------------------------------------------------------------------------------------------- for OpenAPI
@@ -184,8 +138,6 @@ _ALWAYS: Final = (400, 401, 403, 405, 414, 421, 503)
 def documented(*statuses: int) -> dict[int, ResponseSpec]:
     """The problem documents a route may answer with, for its description."""
     return {
-        status: ResponseSpec(
-            data_container=Problem, description=_MEANINGS[status], media_type=MEDIA_TYPE, generate_examples=False
-        )
+        status: ResponseSpec(data_container=Problem, description=_MEANINGS[status], media_type=MEDIA_TYPE)
         for status in sorted({*_ALWAYS, *statuses})
     }

@@ -6,11 +6,9 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import structlog
-from litestar import get, post
-from litestar.openapi.spec import Example
-from litestar.params import Body, PathParameter
 
 from interlock.api.auth import CallerArg, Principal, ServiceArg, needs
+from interlock.api.http import Body, Example, PathParameter, get, post
 from interlock.api.parameters import CursorArg, LimitArg, PipelineArg, ScheduleArg
 from interlock.api.problems import RequestError, documented, not_found
 from interlock.control import cancelling, claiming, records, rerun_preview, reruns, run_views, views, writing

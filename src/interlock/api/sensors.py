@@ -1,15 +1,12 @@
 """Sensors: written by anybody, acknowledged when durable, read back as they count."""
 
 from typing import Annotated, Any, Final
-from urllib.parse import unquote
 
 import msgspec
 import structlog
-from litestar import Request, delete, get, post, put
-from litestar.openapi.spec import Example
-from litestar.params import Body, PathParameter, QueryParameter
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.http import Body, Example, PathParameter, QueryParameter, delete, get, post, put
 from interlock.api.parameters import CursorArg, LimitArg, PipelineArg
 from interlock.api.problems import ProblemError, RequestError, documented, judge, not_found
 from interlock.control import views, writing
@@ -23,7 +20,6 @@ from interlock.ports.store import MAX_WRITES, Put
 
 _log = structlog.get_logger(__name__)
 
-_MARK: Final = "/sensors/"
 _MOST: Final = 1000
 _OBSERVATION: Final = Example(summary="a row count", value={"count": 15432, "updatedAt": "2026-03-03T06:55:00Z"})
 _BATCH: Final = Example(
@@ -66,12 +62,6 @@ class BatchWritten(msgspec.Struct, frozen=True, kw_only=True):
     written: list[Written]
 
 
-def key_of(request: Request[Any, Any, Any]) -> str:
-    """The key exactly as it was sent: in `scope["path"]`, which is decoded, a `%2F` is a `/` like any other."""
-    raw = request.scope.get("raw_path") or request.scope["path"].encode()
-    return unquote(raw.decode("latin-1").partition(_MARK)[2], errors="replace")
-
-
 @put(
     "/pipelines/{pipeline:str}/sensors/{key:path}",
     opt=needs(Scope.SENSOR_WRITE),
@@ -86,13 +76,12 @@ def write_sensor(
     pipeline: PipelineArg,
     key: KeyArg,
     data: Annotated[dict[str, Any], Body(description="What was observed: any JSON object.", examples=[_OBSERVATION])],
-    request: Request[Any, Any, Any],
     service: ServiceArg,
     caller: CallerArg,
     ttl: TtlArg = None,
 ) -> Written:
     """Store an observation. The answer comes when it is durable; what follows from it shows in runs and readiness."""
-    return store_sensor(service, caller, pipeline, key_of(request), data, ttl)
+    return store_sensor(service, caller, pipeline, key, data, ttl)
 
 
 def store_sensor(
@@ -164,12 +153,11 @@ def _chunks(puts: list[Put]) -> list[list[Put]]:
     summary="A sensor",
     tags=["sensors"],
 )
-def read_sensor(pipeline: PipelineArg, key: KeyArg, request: Request[Any, Any, Any], service: ServiceArg) -> SensorView:
+def read_sensor(pipeline: PipelineArg, key: KeyArg, service: ServiceArg) -> SensorView:
     """The latest observation of a key; one past its ttl is absent."""
-    name = key_of(request)
-    found = views.sensor(service.engine.store, pipeline, name)
+    found = views.sensor(service.engine.store, pipeline, key)
     if found is None:
-        raise not_found(f"pipeline {pipeline!r} has no sensor {name!r}: it was never written, or has expired")
+        raise not_found(f"pipeline {pipeline!r} has no sensor {key!r}: it was never written, or has expired")
     return found
 
 
@@ -183,15 +171,12 @@ def read_sensor(pipeline: PipelineArg, key: KeyArg, request: Request[Any, Any, A
     summary="Delete a sensor",
     tags=["sensors"],
 )
-def delete_sensor(
-    pipeline: PipelineArg, key: KeyArg, request: Request[Any, Any, Any], service: ServiceArg, caller: CallerArg
-) -> None:
+def delete_sensor(pipeline: PipelineArg, key: KeyArg, service: ServiceArg, caller: CallerArg) -> None:
     """The observation is forgotten: rules that read it find none, or the one without a `#period`."""
-    name = key_of(request)
     caller.check_stored(Scope.SENSOR_WRITE, service.engine.store, pipeline)
-    if not writing.delete_sensor(service.control, pipeline, name):
-        raise not_found(f"pipeline {pipeline!r} has no sensor {name!r}: it was never written, or has expired")
-    _log.info("sensor deleted", pipeline=pipeline, key=name, by=caller.name)
+    if not writing.delete_sensor(service.control, pipeline, key):
+        raise not_found(f"pipeline {pipeline!r} has no sensor {key!r}: it was never written, or has expired")
+    _log.info("sensor deleted", pipeline=pipeline, key=key, by=caller.name)
 
 
 @get(

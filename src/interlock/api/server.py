@@ -18,10 +18,12 @@ from typing import Final
 import structlog
 import uvicorn
 
+from interlock.api import stream_shares
 from interlock.api.app import create_app
 from interlock.api.connections import ConnectionLimits, limited
 from interlock.api.ending import GRACE_SECONDS, REQUEST_SECONDS, Ending
 from interlock.api.gate import is_loopback_name
+from interlock.api.stream_shares import StreamLimits
 from interlock.embedded.announcement import Announcement
 from interlock.embedded.process_end import FAILED, end_process
 from interlock.embedded.service import Service, ServiceSettings
@@ -31,6 +33,10 @@ from interlock.ports.clock import Clock
 _FORCED: Final = 130
 _HEADER_BYTES: Final = 32 * 1024
 _BACKLOG: Final = 1024
+# What the system holds of an answer that is not read, and of requests that are sent before the first is answered; by
+# itself it would take megabytes for each connection.
+_SEND_BYTES: Final = 256 * 1024
+_RECEIVE_BYTES: Final = 64 * 1024
 
 _log = structlog.get_logger("interlock.serve")
 
@@ -44,6 +50,7 @@ class ServeSettings:
     port: int = 8765
     public_url: str = ""
     limits: ConnectionLimits = field(default_factory=ConnectionLimits.of_this_process)
+    streams: StreamLimits = field(default_factory=StreamLimits)
     grace: float = GRACE_SECONDS
 
 
@@ -87,7 +94,7 @@ def serve(
 def _run(settings: ServeSettings, service: Service, listener: socket.socket, beside: Beside, ending: Ending) -> None:
     url = url_of(settings.host, listener.getsockname()[1])
     service.callbacks.base_url = settings.public_url or url
-    server = _Server(server_config(service, settings.limits, public_url=settings.public_url), service, ending)
+    server = _Server(_config(settings, service), service, ending)
     # From before it can be found: a signal on the way up ends in order as well.
     with server.capture_signals():
         applied = service.start()
@@ -110,10 +117,16 @@ def _access(service: Service) -> str:
     return "everybody on this machine" if service.settings.insecure_no_auth else "this user, on this machine"
 
 
-def server_config(service: Service, limits: ConnectionLimits, *, public_url: str = "") -> uvicorn.Config:
+def _config(settings: ServeSettings, service: Service) -> uvicorn.Config:
+    return server_config(service, settings.limits, public_url=settings.public_url, streams=settings.streams)
+
+
+def server_config(
+    service: Service, limits: ConnectionLimits, *, public_url: str = "", streams: StreamLimits = stream_shares.DEFAULT
+) -> uvicorn.Config:
     """uvicorn as we run it."""
     return uvicorn.Config(
-        create_app(service, public_url=public_url),
+        create_app(service, public_url=public_url, streams=streams.within(limits.connections)),
         log_config=None,
         access_log=False,
         server_header=False,
@@ -198,6 +211,9 @@ def bind(host: str, port: int) -> socket.socket:
         raise BindError(f"cannot listen on {host}:{port}: {error.strerror or error}: name another --host") from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Of the connections that are accepted, too.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SEND_BYTES)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BYTES)
         listener.bind(address)
         # From here on callers wait in line, also while the controller is still starting.
         listener.listen(_BACKLOG)

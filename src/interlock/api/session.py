@@ -5,17 +5,15 @@ since cookies do not tell ports apart. Where no token is needed, there is nothin
 """
 
 from http import HTTPStatus
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
-from litestar import Request, Response, delete, get, post
-from litestar.openapi.datastructures import ResponseSpec
-from litestar.openapi.spec import Example
-from litestar.params import Body
 
 from interlock.api.auth import CallerArg, Principal, ServiceArg, authenticate, needs, unauthorised
 from interlock.api.credentials import cookie_name, credentials_of, headers_of
+from interlock.api.http import Body, Example, Request, Response, ResponseSpec, delete, get, post
 from interlock.api.problems import RequestError, documented
+from interlock.api.state import AppState
 from interlock.embedded.service import Service
 from interlock.embedded.sessions import LONGEST_MS
 from interlock.embedded.tokens import Scope
@@ -70,7 +68,7 @@ def _view(service: Service, caller: Principal) -> SessionView:
     summary="Who am I?",
     tags=["session"],
 )
-def read_session(request: Request[Any, Any, Any], service: ServiceArg) -> SessionView:
+def read_session(request: Request, service: ServiceArg) -> SessionView:
     """The caller, by cookie or by bearer token."""
     caller = authenticate(service, credentials_of(request.scope, headers_of(request.scope)))
     if caller is None:
@@ -88,7 +86,7 @@ def read_session(request: Request[Any, Any, Any], service: ServiceArg) -> Sessio
     tags=["session"],
 )
 def begin_session(
-    data: Annotated[SessionAsked, Body(examples=[_EXAMPLE])], request: Request[Any, Any, Any], service: ServiceArg
+    data: Annotated[SessionAsked, Body(examples=[_EXAMPLE])], request: Request, service: ServiceArg
 ) -> Response[SessionView]:
     """Exchange a token or a code for a cookie. Where no token is needed, there is no session, and none is begun."""
     if not service.tokens.required():
@@ -114,7 +112,7 @@ def _exchanged(service: Service, asked: SessionAsked) -> str | None:
     return None if token is None else service.sessions.begin(token)
 
 
-_ENDED: Final = ResponseSpec(data_container=None, description="It has ended.", generate_examples=False)
+_ENDED: Final = ResponseSpec(data_container=None, description="It has ended.")
 
 
 @delete(
@@ -126,7 +124,7 @@ _ENDED: Final = ResponseSpec(data_container=None, description="It has ended.", g
     summary="End the session",
     tags=["session"],
 )
-def end_session(request: Request[Any, Any, Any], service: ServiceArg) -> Response[None]:
+def end_session(request: Request, service: ServiceArg) -> Response[None]:
     """Log out: the cookie works no more, and streams that were opened with it end."""
     value = credentials_of(request.scope, headers_of(request.scope)).session
     if value:
@@ -149,9 +147,9 @@ def make_code(service: ServiceArg, caller: CallerArg) -> CodeView:
     return CodeView(code=service.sessions.make_code(caller.token))
 
 
-def _cookie(request: Request[Any, Any, Any], value: str, seconds: int) -> str:
-    public: str = request.app.state.public_url
-    secure = "; Secure" if public.lower().startswith("https://") else ""
+def _cookie(request: Request, value: str, seconds: int) -> str:
+    state: AppState = request.app.state
+    secure = "; Secure" if state.public_url.lower().startswith("https://") else ""
     name = cookie_name(request.scope)
     return f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
 

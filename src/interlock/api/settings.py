@@ -18,6 +18,9 @@ output_total = "4GiB"                                  # and of all of them toge
 warehouse = 4                                          # at most so many jobs with `pool: warehouse` at once
 commands = 32                                          # the pool of commands that name none
 
+[limits]                                               # see `api.limits`
+streams_per_token = 50
+
 [[alerts]]
 channel = "console"
 """
@@ -31,6 +34,8 @@ from typing import Any, Final
 
 import msgspec
 
+from interlock.api import limits as limit_settings
+from interlock.api.limits import Limits
 from interlock.config.alert_routes import AlertRoute, parse_alert_routes
 from interlock.config.problems import Finding, format_path
 from interlock.config.suggestions import did_you_mean
@@ -45,7 +50,7 @@ DEFAULT_STORE: Final = "sqlite:///interlock.db"
 DEFAULT_WATCHDOG: Final = timedelta(minutes=5)
 _SQLITE: Final = "sqlite:///"
 _PLAIN_KEYS: Final = ("store", "url", "pipelines", "host", "port", "public_url", "watchdog_interval")
-_KEYS: Final = (*_PLAIN_KEYS, "jobs", "pools", "alerts")
+_KEYS: Final = (*_PLAIN_KEYS, "jobs", "pools", limit_settings.TABLE, "alerts")
 _JOB_KEYS: Final = ("allow_private_addresses", "secrets", "output_limit", "output_age", "output_total")
 _PUBLIC: Final = re.compile(r"https?://[^/\s@?#]+/?")
 _SHORTEST_WATCHDOG: Final = timedelta(seconds=1)
@@ -67,6 +72,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     secrets: Path | None = None
     output: OutputKept = OutputKept()
     pools: dict[str, int] = {}
+    limits: Limits = Limits()
     alerts: tuple[AlertRoute, ...] = ()
 
 
@@ -104,6 +110,7 @@ def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...
         secrets=folder / jobs["secrets"] if "secrets" in jobs else None,
         output=_output(jobs),
         pools=plain.get("pools", {}),
+        limits=limit_settings.limits(plain.get(limit_settings.TABLE, {})),
         alerts=alerts,
     )
 
@@ -127,6 +134,7 @@ def _problems(plain: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(("watchdog_interval",), str(error))
     yield from _job_problems(plain.get("jobs", {}))
     yield from _pool_problems(plain.get("pools", {}))
+    yield from limit_settings.problems(plain.get(limit_settings.TABLE, {}))
 
 
 def _pool_problems(pools: object) -> Iterator[Finding]:

@@ -4,11 +4,9 @@ from typing import Annotated, Final
 
 import msgspec
 import structlog
-from litestar import delete, get, post
-from litestar.openapi.spec import Example
-from litestar.params import Body, PathParameter
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.http import Body, Example, PathParameter, delete, get, post
 from interlock.api.problems import documented, not_found
 from interlock.embedded.tokens import Scope, Token
 

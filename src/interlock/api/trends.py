@@ -2,10 +2,8 @@
 
 from typing import Annotated, Final
 
-from litestar import get
-from litestar.params import QueryParameter
-
 from interlock.api.auth import ServiceArg, needs
+from interlock.api.http import QueryParameter, get
 from interlock.api.parameters import PipelineArg, ScheduleArg
 from interlock.api.problems import documented
 from interlock.control import trend

@@ -16,8 +16,9 @@ from typing import Final
 
 import msgspec
 
-from interlock.api.answers import Header, Receive, Scope, Send, takes_gzip
+from interlock.api.answers import takes_gzip
 from interlock.api.credentials import headers_of
+from interlock.api.http.messages import Header, Receive, Scope, Send
 from interlock.api.problems import RequestError, not_found
 
 POLICY: Final = (

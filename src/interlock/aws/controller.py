@@ -5,6 +5,7 @@ environment. What a test replaces are the plain functions below: the clock, ids,
 """
 
 import os
+import random
 import uuid
 from collections.abc import Mapping
 from functools import cached_property
@@ -28,6 +29,9 @@ from interlock.ports.jobs import JobRunner
 from interlock.ports.probes import Prober
 
 if TYPE_CHECKING:
+    from interlock.aws.alerts import AlertQueue
+    from interlock.aws.dispatching import Dispatcher
+    from interlock.control.alert_dispatcher import Routing
     from interlock.ports.secrets import Secrets
 
 
@@ -44,6 +48,11 @@ def new_id() -> str:
 def pause(seconds: float) -> None:
     """Between two tries of a call."""
     real_clock.pause(seconds)
+
+
+def jitter() -> float:
+    """Spreads the pauses of what failed together: 0 to 1."""
+    return random.random()
 
 
 def secrets(settings: AwsSettings) -> "Secrets":
@@ -95,6 +104,30 @@ class Controller:
     def bus(self) -> EventBridgeBus:
         """The event bus."""
         return EventBridgeBus(self.clients, self.settings.event_bus_name)
+
+    @cached_property
+    def routing(self) -> "Routing":
+        """Which events people hear of, and on which channel."""
+        from interlock.aws.alerts import alert_routes
+        from interlock.control.alert_channels import build_routing
+
+        return build_routing(alert_routes(self.settings))
+
+    @cached_property
+    def alert_queue(self) -> "AlertQueue":
+        """Alerts on their way."""
+        from interlock.aws.alerts import AlertQueue
+
+        return AlertQueue(self.clients, self.settings)
+
+    @cached_property
+    def dispatcher(self) -> "Dispatcher":
+        """Who sends them."""
+        from interlock.aws.channels import Channels
+        from interlock.aws.dispatching import Dispatcher
+
+        channels = Channels(self.settings, secrets(self.settings), self.clock)
+        return Dispatcher(self.settings.environment, self.alert_queue, self.store, channels, self.clock, jitter)
 
     @cached_property
     def control(self) -> Control:

@@ -101,7 +101,12 @@ def serve(  # noqa: PLR0913  each is an option
     )
     chosen_port = project.port if port is None else port
     settings = server.ServeSettings(
-        service=service, host=host or project.host, port=chosen_port, public_url=project.public_url
+        service=service,
+        host=host or project.host,
+        port=chosen_port,
+        public_url=project.public_url,
+        limits=project.limits.of_connections(),
+        streams=project.limits.of_streams(),
     )
     server.serve(settings, beside=_announced)
 

@@ -64,10 +64,10 @@ class _Frame:
 class Builder:
     """One document. Feed it `scalar`, `open`, `close` and `alias`; read `root`, `flaws` and `lines`."""
 
-    def __init__(self, *, keep_lines: bool) -> None:
+    def __init__(self) -> None:
         self.root: object = None
         self.flaws: list[Flaw] = []
-        self.lines: dict[Path, int] | None = {} if keep_lines else None
+        self.lines: dict[Path, int] = {}
         self._stack: list[_Frame] = []
         self._anchors: dict[str, tuple[object, int]] = {}
         self._open_anchors: set[str] = set()
@@ -98,7 +98,7 @@ class Builder:
             raise Unreadable(Flaw(line, self._stack[-1].path, "a list or mapping cannot be a key: use plain text"))
         path = self._here()
         if not self._stack or isinstance(self._stack[-1].value, list):
-            self._remember(path, line)  # a value of a mapping stands where its key does
+            self.lines[path] = line  # a value of a mapping stands where its key does
         frame = _Frame(value, path, line, self._count)
         if anchor is not None:
             frame.anchor = anchor
@@ -172,7 +172,7 @@ class Builder:
             return
         frame = self._stack[-1]
         if isinstance(frame.value, list):
-            self._remember((*frame.path, len(frame.value)), line)
+            self.lines[(*frame.path, len(frame.value))] = line
             frame.value.append(value)
         elif frame.key is None:
             self._take_key(frame, value, line)
@@ -195,7 +195,7 @@ class Builder:
             )
         else:
             frame.lines[key] = line
-            self._remember((*frame.path, key), line)
+            self.lines[(*frame.path, key)] = line
         frame.key = key
         frame.key_line = line
 
@@ -212,8 +212,4 @@ class Builder:
         for key, value in mapping.items():
             if key not in frame.value:
                 frame.value[key] = value
-                self._remember((*frame.path, key), line)
-
-    def _remember(self, path: Path, line: int) -> None:
-        if self.lines is not None:
-            self.lines[path] = line
+                self.lines[(*frame.path, key)] = line

@@ -1,7 +1,7 @@
 """One file as a plain document: mappings, lists, text, numbers, booleans, null; and where each of them stands.
 
-Lines are wanted only when something is to be reported, and cost time and memory; so a document is read without
-them, and read a second time from the same bytes when somebody asks.
+Lines are wanted only while something may be reported, and cost memory: they are forgotten after that, and read again
+from the same bytes if somebody asks once more.
 """
 
 from functools import cached_property
@@ -29,8 +29,11 @@ class Document(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def lines(self) -> dict[Path, int]:
         """The line of every key and list item."""
-        builder = _build(self.file, _decode(self.data), keep_lines=True)
-        return builder.lines or {}
+        return _build(self.file, _decode(self.data)).lines
+
+    def forget_lines(self) -> None:
+        """Free the memory that the lines take."""
+        self.__dict__.pop("lines", None)
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -49,7 +52,7 @@ class Document(msgspec.Struct, frozen=True, dict=True):
 def read_document(file: str, data: bytes) -> Document | tuple[Problem, ...]:
     """The document of a file's bytes, or what keeps it from being read at all."""
     try:
-        builder = _build(file, _decode(data), keep_lines=False)
+        builder = _build(file, _decode(data))
     except Unreadable as error:
         return (_problem(file, error.flaw),)
     value, flaws = builder.root, tuple(builder.flaws)
@@ -59,11 +62,13 @@ def read_document(file: str, data: bytes) -> Document | tuple[Problem, ...]:
         kind = "a list" if isinstance(value, list) else "a single value"
         message = f"the file holds {kind}, not a mapping of keys such as `pipeline:`"
         return (*(_problem(file, flaw) for flaw in flaws), Problem(file, 1, "", message))
-    return Document(file, data, value, flaws)
+    document = Document(file, data, value, flaws)
+    document.__dict__["lines"] = builder.lines
+    return document
 
 
-def _build(file: str, text: str, *, keep_lines: bool) -> Builder:
-    builder = Builder(keep_lines=keep_lines)
+def _build(file: str, text: str) -> Builder:
+    builder = Builder()
     parse = parse_json if file.lower().endswith(".json") else parse_yaml
     parse(text, builder)
     return builder

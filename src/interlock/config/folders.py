@@ -1,5 +1,6 @@
 """Which files belong to a path: the pipelines, and the calendars and archetypes beside them."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Final
@@ -39,14 +40,16 @@ def find_place(path: FilePath) -> Place:
 
 def config_files(folder: FilePath, *, deep: bool = False) -> Iterator[FilePath]:
     """The YAML and JSON files of a folder, in order; hidden ones are nobody's config."""
-    for entry in sorted(folder.iterdir()):
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
             if deep and entry.name not in (CALENDARS, ARCHETYPES):
-                yield from config_files(entry, deep=True)
-        elif entry.suffix.lower() in SUFFIXES:
-            yield entry
+                yield from config_files(folder / entry.name, deep=True)
+        elif entry.name.lower().endswith(SUFFIXES):
+            yield folder / entry.name
 
 
 def read_file(path: FilePath) -> Document | tuple[Problem, ...]:

@@ -146,6 +146,12 @@ class _Load:
             self._report(*document)
             self._unread.add(file.stem)
             return
+        self._judge_pipeline(document, place, calendars, archetypes)
+        document.forget_lines()
+
+    def _judge_pipeline(
+        self, document: Document, place: Place, calendars: frozenset[str], archetypes: Mapping[str, Document | None]
+    ) -> None:
         archetype, finding = _archetype_of(document, archetypes)
         merged = merge(document, archetype)
         candidate = _Candidate(merged, place.whole)

@@ -3,8 +3,8 @@ environment.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import httpx
 import msgspec
 
 from interlock.alerts.console import NAME as CONSOLE
@@ -16,6 +16,9 @@ from interlock.model.errors import InvalidValueError
 from interlock.model.events import Severity
 from interlock.ports.channel import Channel
 from interlock.ports.clock import Clock
+
+if TYPE_CHECKING:
+    import httpx
 
 SLACK_TOKEN = "SLACK_BOT_TOKEN"
 
@@ -32,7 +35,7 @@ def build_alerting(
     environment: Mapping[str, str],
     *,
     clock: Clock,
-    client: Callable[[], httpx.Client],
+    client: "Callable[[], httpx.Client]",
     slack_url: str | None = None,
     json_console: bool = False,
 ) -> Alerting:
@@ -45,7 +48,7 @@ def build_alerting(
     if unusable:
         raise InvalidValueError("alerts cannot be sent: " + "; ".join(dict.fromkeys(unusable)))
     if not settings:
-        return Alerting(Routing([], [CONSOLE]), {CONSOLE: ConsoleChannel(json=json_console)})
+        return Alerting(build_routing(settings), {CONSOLE: ConsoleChannel(json=json_console)})
     http: list[httpx.Client] = []
     channels: dict[str, Channel] = {}
     for route in settings:
@@ -53,11 +56,18 @@ def build_alerting(
             http.append(client())
         if route.name not in channels:
             channels[route.name] = _channel(route, environment, clock, http, slack_url, json_console=json_console)
+    return Alerting(build_routing(settings), channels)
+
+
+def build_routing(settings: Sequence[AlertRoute]) -> Routing:
+    """Who hears of what, without the means to tell them; without any route, the console."""
+    if not settings:
+        return Routing([], [CONSOLE])
     routes = [
         Route(f"alerts[{index}]", route.name, route.pattern, route.severity or Severity.WARNING)
         for index, route in enumerate(settings)
     ]
-    return Alerting(Routing(routes, channels), channels)
+    return Routing(routes, dict.fromkeys(route.name for route in settings))
 
 
 def _unusable(route: AlertRoute, environment: Mapping[str, str]) -> list[str]:
@@ -79,7 +89,7 @@ def _channel(
     route: AlertRoute,
     environment: Mapping[str, str],
     clock: Clock,
-    http: Sequence[httpx.Client],
+    http: "Sequence[httpx.Client]",
     slack_url: str | None,
     *,
     json_console: bool,

@@ -4,6 +4,7 @@ A record per folder that is followed: which pipelines came from which file, and 
 file that is invalid: what is wrong with it, and which version is in force instead. Events are committed with them.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -16,12 +17,16 @@ from interlock.model import keys
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.times import format_instant
-from interlock.ports.store import Delete, Key, Put, Store
+from interlock.ports.store import Delete, Key, Put, Span, Store, Write
 
 # The partition of events about files that are no pipeline's.
 NOBODY: Final = "_files"
 LOST: Final = "the folder of pipelines is lost: what came from it stays in force"
 _FOLDER: Final = "FOLDER#"
+# The pipelines of a folder are more than an item may hold: they lie beside its record, in parts.
+_PART: Final = "FOLDER_PART#"
+_IN_A_PART: Final = 500
+_READ: Final = "FOLDER_READ#"
 _INVALID: Final = "INVALID_FILE#"
 _MAX_ERRORS: Final = 100
 _MAX_MESSAGE: Final = 4000
@@ -35,6 +40,31 @@ class ConfigFolder(msgspec.Struct, frozen=True, kw_only=True):
     calendars: list[str] = []
     lost: str = ""
     lost_since: datetime | None = None
+
+
+class FilesRead(msgspec.Struct, frozen=True, kw_only=True):
+    """The files of a folder as they were last applied, all of them valid: while nothing differs, nothing is to be read.
+
+    `digest` is of the files, `in_force` of the versions that the store had afterwards.
+    """
+
+    digest: str
+    in_force: str
+    warnings: int = 0
+
+
+class _Head(ConfigFolder, frozen=True, kw_only=True):
+    """The record of a folder. An earlier version of Interlock kept all its pipelines here, and counted no parts."""
+
+    parts: int = 0
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    version: str = ""
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True):
+    pipelines: dict[str, str]
 
 
 class InvalidFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,7 +93,53 @@ def folder_key(path: str) -> Key:
 def folders(store: Store) -> list[ConfigFolder]:
     """Every folder that a controller of this store has followed."""
     found = store.query(Table.CONTROL, keys.CONTROLLER, _FOLDER)
-    return [records.convert(one.item, ConfigFolder, one.key) for one in found]
+    return [_whole(store, one.key, records.convert(one.item, _Head, one.key)) for one in found]
+
+
+def read_folder(store: Store, key: Key) -> ConfigFolder:
+    """What is known of a folder; of one that nobody has followed yet, nothing."""
+    head = records.get(store, key, _Head)
+    return ConfigFolder() if head is None else _whole(store, key, head)
+
+
+def _whole(store: Store, key: Key, head: _Head) -> ConfigFolder:
+    parts = [records.get(store, _part_key(key, number), _Part) for number in range(head.parts)]
+    pipelines = {name: file for part in parts if part is not None for name, file in part.pipelines.items()}
+    return ConfigFolder(
+        folder=head.folder,
+        pipelines={**head.pipelines, **pipelines},
+        calendars=head.calendars,
+        lost=head.lost,
+        lost_since=head.lost_since,
+    )
+
+
+def read_files(store: Store, folder: Key) -> FilesRead | None:
+    """What was read of a folder's files, if all was well."""
+    return records.get(store, _read_key(folder), FilesRead)
+
+
+def remember_files(store: Store, folder: Key, read: FilesRead) -> None:
+    """All files of a folder were valid and are in force."""
+    if read_files(store, folder) != read:
+        store.commit([Put(_read_key(folder), records.plain(read))])
+
+
+def in_force(store: Store, pipelines: Iterable[str]) -> str:
+    """A digest of the versions of these pipelines."""
+    names = sorted(pipelines)
+    spans = [Span(keys.pipeline_pk(name), keys.CONFIG, keys.CONFIG + "\0") for name in names]
+    found = store.read_spans(Table.CONTROL, spans, _Versioned)
+    versions = [(name, rows[0][1].version if rows else "") for name, rows in zip(names, found, strict=True)]
+    return _digest(repr(versions))
+
+
+def _read_key(folder: Key) -> Key:
+    return records.control_key(keys.CONTROLLER, f"{_READ}{folder.sk[len(_FOLDER) :]}")
+
+
+def _part_key(key: Key, number: int) -> Key:
+    return records.control_key(keys.CONTROLLER, f"{_PART}{key.sk[len(_FOLDER) :]}#{number:04d}")
 
 
 def degradations(store: Store) -> list[str]:
@@ -138,7 +214,28 @@ def remember(control: Control, key: Key, folder: ConfigFolder, before: ConfigFol
     elif before.lost and not folder.lost:
         message = f"the folder of pipelines {folder.folder} is back: it is followed again"
         events.append(_restored(control, NOBODY, message, {"folder": folder.folder}))
-    control.store.commit([Put(key, records.plain(folder)), *records.put_events(*events)])
+    head = records.get(control.store, key, _Head)
+    known = _in_parts(before.pipelines)[: head.parts] if head is not None else []
+    control.store.commit([*_folder_writes(key, folder, known), *records.put_events(*events)])
+
+
+def _folder_writes(key: Key, folder: ConfigFolder, known: list[dict[str, str]]) -> list[Write]:
+    """The record, and those of its parts that are not known yet."""
+    parts = _in_parts(folder.pipelines)
+    fields = {name: getattr(folder, name) for name in folder.__struct_fields__ if name != "pipelines"}
+    writes: list[Write] = [Put(key, records.plain(_Head(**fields, parts=len(parts))))]
+    for number, part in enumerate(parts):
+        if number >= len(known) or known[number] != part:
+            writes.append(Put(_part_key(key, number), records.plain(_Part(pipelines=part))))
+    return writes
+
+
+def _in_parts(pipelines: dict[str, str]) -> list[dict[str, str]]:
+    names = sorted(pipelines)
+    return [
+        {name: pipelines[name] for name in names[first : first + _IN_A_PART]}
+        for first in range(0, len(names), _IN_A_PART)
+    ]
 
 
 def _lost(control: Control, folder: ConfigFolder) -> Event:

@@ -103,6 +103,11 @@ class StoredLedger:
             raise StoreError(f"{self._record_key.sk} was changed while the alert was sent: it may be sent again")
         self._begun = after
 
+    def state(self) -> DeliveryState | None:
+        """Where the delivery stands now; None before its first try."""
+        item = self._store.get(self._record_key)
+        return None if item is None else records.convert(item, DeliveryRecord, self._record_key).state
+
     def revive(self, now: datetime) -> bool:
         """A dead letter is to be sent again, with a day of its own; False when it was sent meanwhile."""
         item = self._store.get(self._record_key)

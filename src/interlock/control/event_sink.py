@@ -7,7 +7,7 @@ from typing import Any
 from interlock.control import records
 from interlock.control.context import Control
 from interlock.model import keys
-from interlock.model.events import Event, EventType
+from interlock.model.events import Event, EventType, Severity
 from interlock.model.keys import RunKey
 from interlock.ports.bus import Bus
 from interlock.ports.store import Change
@@ -38,6 +38,8 @@ def record_alarm(control: Control, alarm: Mapping[str, Any], at: datetime) -> Ev
         RunKey("_infrastructure", "", ""),
         at,
         f"alarm {name} is {state}: {alarm.get('reason', '')}",
+        # That an alarm is over wakes nobody up.
+        severity=Severity.INFO if state == "OK" else None,
         alarm=name,
         state=state,
     )

@@ -11,12 +11,14 @@ import os
 import threading
 from collections.abc import Iterable
 from datetime import datetime
+from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import structlog
 
+from interlock import __version__
 from interlock.config.documents import Document
 from interlock.config.folders import ARCHETYPES, CALENDARS, Place, config_files, find_place, read_file
 from interlock.config.loader import LoadResult, load_paths
@@ -163,8 +165,13 @@ class FolderWatch:
 
     def apply(self, *, starting: bool = False) -> Applied:
         """Store what the files say now."""
-        before = self._known = records.get(self._control.store, self._where, ConfigFolder) or ConfigFolder()
+        before = self._known = remembered.read_folder(self._control.store, self._where)
         found = self._look()
+        # Before the files are read: what is changed meanwhile differs from it, and is read again.
+        digest = self._digest(found)
+        if starting and self._is_unchanged(digest):
+            self._applied, self._seen = found, found.print
+            return Applied()
         result = LoadResult((), {}, (), 0) if found.problem else self._load()
         written = self._store(result)
         files = {one.config.id: one.file for one in result.configs}
@@ -176,14 +183,53 @@ class FolderWatch:
         elif not self.lost:
             _log.info("there is no folder of pipelines to follow yet", folder=str(self._folder), why=found.problem)
         self._applied, self._seen = found, found.print
+        if digest and not result.errors and not self._absent and not self.lost:
+            self._remember_files(digest, len(result.warnings))
         if written or removed:
             _log.info("pipelines applied", written=written, removed=removed, errors=len(result.errors))
         return Applied(tuple(written), removed, result.problems)
 
     def _load(self) -> LoadResult:
         return load_paths(
-            [self._folder], abilities=abilities(self._control.settings.pools), refusal=self._trust.refusal
+            [self._folder], abilities=abilities(self._control.settings.pools), refusal=self._trust.at_once()
         )
+
+    def _is_unchanged(self, digest: str) -> bool:
+        """Are the files those that were applied last, and is what they say in force?"""
+        store, known = self._control.store, self._known
+        read = remembered.read_files(store, self._where)
+        if read is None or not digest or read.digest != digest or known.lost or remembered.invalid_files(store):
+            return False
+        if read.in_force != remembered.in_force(store, known.pipelines):
+            return False
+        advice = f"; `interlock validate {self._folder}` shows the {read.warnings} warnings" if read.warnings else ""
+        _log.info(f"no pipeline file has changed{advice}", pipelines=len(known.pipelines))
+        return True
+
+    def _remember_files(self, digest: str, warnings: int) -> None:
+        store = self._control.store
+        in_force = remembered.in_force(store, self._known.pipelines)
+        read = remembered.FilesRead(digest=digest, in_force=in_force, warnings=warnings)
+        remembered.remember_files(store, self._where, read)
+
+    def _digest(self, found: _Look) -> str:
+        """Of all that decides what the files mean; "" when they cannot be read."""
+        if found.problem:
+            return ""
+        able = msgspec.json.encode(abilities(self._control.settings.pools), order="sorted", enc_hook=str)
+        made = blake2b(b"\0".join((__version__.encode(), able, str(self._folder).encode())))
+        seen: set[str] = set()
+        try:
+            for name, *_, owner, mode in sorted(found.print):
+                made.update(f"\0{name}\0{owner}\0{mode}\0".encode())
+                made.update(blake2b(Path(name).read_bytes()).digest())
+                folder = os.path.dirname(name)
+                if folder not in seen:
+                    seen.add(folder)
+                    made.update(f"\0{self._trust.refusal(Path(folder))}".encode())
+        except OSError:
+            return ""
+        return made.hexdigest()
 
     def _store(self, result: LoadResult) -> list[str]:
         stored = catalog.calendars(self._control.store)

@@ -18,7 +18,7 @@ from interlock.embedded.log_sink import LogSink
 _SECRET: Final = ("token", "secret", "password", "authorization", "cookie")
 _LEVELS: Final = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 # Below a warning, these log what we log ourselves, or what is of no use.
-_CHATTY: Final = ("uvicorn", "uvicorn.error", "httpx", "httpcore", "litestar")
+_CHATTY: Final = ("uvicorn", "uvicorn.error", "httpx", "httpcore")
 
 _sinks: list[LogSink] = []
 
