@@ -14,6 +14,7 @@ from typing import Any
 
 from interlock.cli.main import main
 from interlock.jobs.command.folder import RunFolder
+from interlock.jobs.command.forking import ForkServer
 from interlock.jobs.command.target import CommandRunner
 
 
@@ -69,12 +70,14 @@ def arrange(accident: Accident, run: str) -> None:
             before = accident is Accident.BEFORE_CLAIM
             RunFolder.claim = _around(RunFolder.claim, run, before=before)  # type: ignore[method-assign]
         case Accident.AFTER_SPAWN:
-            os.posix_spawn = _around(os.posix_spawn, run, before=False)
+            ForkServer.fork = _around(ForkServer.fork, run, before=False)  # type: ignore[method-assign]
         case Accident.BEFORE_RUNNING:
             CommandRunner.start = _around(CommandRunner.start, run, before=False)  # type: ignore[method-assign]
         case Accident.BEFORE_OUTCOME | Accident.AFTER_OUTCOME:
             _around_outcome(run, before=accident is Accident.BEFORE_OUTCOME)
         case Accident.STILLBORN:
+            # One that is forked has begun by the time that its number is known; an interpreter takes its time.
+            ForkServer.fork = lambda *_: None  # type: ignore[method-assign]
             os.posix_spawn = _stillborn(os.posix_spawn, run)
 
 
