@@ -13,6 +13,7 @@ import pytest
 from interlock.config.stored import read_stored
 from interlock.control import catalog, event_sink, records, writing
 from interlock.control.context import Settings
+from interlock.decide import early_ends
 from interlock.embedded.database import Database
 from interlock.embedded.engine import Engine
 from interlock.model import keys
@@ -206,6 +207,31 @@ def test_an_attempt_whose_execution_ended_early_goes_on_in_a_new_part(target: Ta
     installation.go_to("13:00:00")
     assert target.calls == 1
     assert installation.events(EventType.SFN_TIMEOUT) == []
+
+
+def test_an_attempt_whose_executions_all_die_ends_as_infra(target: Target) -> None:
+    """Nothing that drives it lives long enough to close its window, and every new part renews its lease."""
+    installation = Installation(target)
+    installation.apply(schedule={"cron": "0 8 * * *", "evaluation": {"window": "24h", "interval": "5m"}})
+    installation.go_to("08:00:00")
+    while installation.run().active and installation.clock.now() < START + timedelta(hours=6):
+        installation.database.write(
+            lambda connection: (
+                connection.execute(
+                    "UPDATE executions SET status = 'FAILED', due_ms = NULL WHERE status = 'RUNNING'"
+                ).rowcount
+            )
+        )
+        installation.clock.move_to(installation.clock.now() + timedelta(minutes=5))
+        assert installation.engine.watch() == []
+        installation.settle()
+
+    run = installation.run()
+    assert (run.status, run.final_reason, run.part) == (RunStatus.FAILED_FINAL, FinalReason.INFRA, early_ends.MOST)
+    assert len(installation.events(EventType.TRIGGER_RECOVERED)) == early_ends.MOST - 1
+    assert run.ended_at == START + timedelta(minutes=5 + 85)
+    (told,) = installation.events(EventType.INFRA_FAILURE)
+    assert "as did the 5 before it" in told.message
 
 
 def test_an_attempt_that_goes_on_keeps_its_window(target: Target) -> None:

@@ -17,6 +17,7 @@ PAYLOADS: dict[TimerKind, dict[str, Any]] = {
     TimerKind.SLA: RUN | {"mode": "fire-alert", "kind": "warning"},
     TimerKind.RETRY: RUN | {"attempt": 1},
     TimerKind.POST_RUN: RUN | {"attempt": 1},
+    TimerKind.WAKE: RUN,
     TimerKind.TICK: {"pipeline": "orders", "schedule": "cron", "at": "2026-03-02T08:00:00Z"},
 }
 
@@ -32,11 +33,11 @@ def test_every_kind_has_a_receiver_that_bears_to_be_called_for_nothing(control: 
 
 
 def test_an_unknown_kind_names_itself(control: Control) -> None:
-    with pytest.raises(InvalidValueError, match=r"no timer kind 'tock'.*post-run, retry, sla, tick"):
+    with pytest.raises(InvalidValueError, match=r"no timer kind 'tock'.*post-run, retry, sla, tick, wake"):
         timers.timer_due(control, "tock", {})
 
 
-@pytest.mark.parametrize("kind", [TimerKind.RETRY, TimerKind.POST_RUN, TimerKind.TICK])
+@pytest.mark.parametrize("kind", [TimerKind.RETRY, TimerKind.POST_RUN, TimerKind.TICK, TimerKind.WAKE])
 def test_a_payload_without_a_field_names_it(control: Control, kind: TimerKind) -> None:
     payload = {name: value for name, value in PAYLOADS[kind].items() if name != "schedule"}
     with pytest.raises(InvalidValueError, match=f"kind '{kind}' has no 'schedule'"):

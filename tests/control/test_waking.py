@@ -7,8 +7,8 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from interlock.control import catalog, records, router, waking, writing
-from interlock.control.context import Control
+from interlock.control import catalog, orchestrator, records, router, timers, waking, writing
+from interlock.control.context import Control, Settings
 from interlock.model import keys
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import RunStatus
@@ -249,3 +249,84 @@ def test_the_list_of_versions_in_use_does_not_grow_with_the_runs_nor_with_time()
 def test_nobody_is_woken_without_an_attempt() -> None:
     world = world_of(WAITING, [])
     assert not waking.wake(world.engine.control, RunKey("orders", "stream", "2026-03-01"))
+
+
+# ------------------------------------------------------------------------------------------ writes that come too fast
+
+
+class Woken:
+    """A run that waits, on a runtime where every wake-up costs; counts the evaluations."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, every: timedelta = timedelta(seconds=1)) -> None:
+        rule = {"key": "rows", "check": "gte", "field": "count", "value": 100}
+        start = "2026-03-02T08:00:00Z"
+        scenario = inline_scenario(start=start, until=start, pipelines=[orders(rule)])
+        self.world = World(scenario, settings=Settings(wake_every=every))
+        self.world.play()
+        self.evaluated: list[timedelta] = []
+        evaluate = orchestrator._MODES["evaluate"]
+
+        def counted(control: Control, task: Any) -> Any:
+            self.evaluated.append(control.now() - scenario.start)
+            return evaluate(control, task)
+
+        monkeypatch.setitem(orchestrator._MODES, "evaluate", counted)
+        write(self.world, "ready#2026-03-02")
+        self.evaluated.clear()
+
+    def write(self, after: float, count: int) -> None:
+        self.to(after)
+        write(self.world, "rows", count=count)
+
+    def to(self, seconds: float) -> None:
+        """On to so many seconds after the start, stopping wherever a timer is due."""
+        until = self.world.scenario.start + timedelta(seconds=seconds)
+        while (at := self.world.engine.timers.next_at()) is not None and at <= until:
+            self.world.clock.move_to(max(at, self.world.clock.now()))
+            self.world._settle(self.world.clock.now())
+        self.world.clock.move_to(until)
+
+    def seconds(self) -> list[float]:
+        return [one.total_seconds() for one in self.evaluated]
+
+
+def test_the_first_of_many_writes_is_answered_at_once_and_one_a_second_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = Woken(monkeypatch)
+    for tenths in range(35):
+        run.write(10 + tenths / 10, tenths)
+    run.to(20)
+    assert run.seconds() == [10, 11, 12, 13, 14]
+
+
+def test_the_last_write_is_never_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Woken(monkeypatch)
+    run.write(10, 1)
+    run.write(10.2, 2)
+    run.write(10.9, 100)
+    run.to(11)
+    assert run.seconds() == [10, 11]
+    found = records.get_run(run.world.engine.store, RunKey("orders", "stream", "2026-03-02"))
+    assert found is not None
+    assert found.status is RunStatus.RUNNING
+
+
+def test_a_late_timer_wakes_nobody_whom_a_later_write_has_woken(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Woken(monkeypatch)
+    run.write(10, 1)
+    run.write(10.5, 2)
+    world = run.world
+    (timer,) = world.engine.timers.due(world.clock.now() + timedelta(minutes=1))
+    world.engine.timers.cancel(timer.name)
+    run.write(12, 3)
+    timers.timer_due(world.engine.control, timer.kind, timer.payload)
+    world._settle(world.clock.now())
+    assert run.seconds() == [10, 12]
+
+
+def test_without_a_limit_every_write_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Woken(monkeypatch, timedelta(0))
+    for tenths in range(5):
+        run.write(10 + tenths / 10, tenths)
+    assert run.seconds() == [10, 10.1, 10.2, 10.3, 10.4]

@@ -21,6 +21,8 @@ class Settings:
     """Embedded: an execution may take as long as its windows need; on AWS the bound is the same for all."""
     tick_timers: bool = False
     """AWS: cron ticks and inclusion dates come as timers. Embedded: a heap in memory brings them (`CalendarClock`)."""
+    wake_every: timedelta = timedelta(0)
+    """AWS: a waiting run is woken at most once in this time, and what comes sooner is joined. Zero: at once, always."""
     lease_margin: timedelta = timedelta(minutes=30)
     trigger_max_attempts: int = 3
     missed_grace: timedelta = timedelta(minutes=5)

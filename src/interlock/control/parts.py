@@ -21,10 +21,13 @@ def execution_of(run: Run) -> str:
     return keys.execution_name(run.key, run.attempt, run.part)
 
 
-def follow(control: Control, key: RunKey, attempt: int, execution: str, *events: Event) -> Run | None:
+def follow(
+    control: Control, key: RunKey, attempt: int, execution: str, *events: Event, early_ends: int = 0
+) -> Run | None:
     """Begin the part after that execution, with these events; None when the attempt is over.
 
-    Called again, it starts what was begun: a crash between the commit and the start loses nothing.
+    `early_ends`: so many executions in a row have ended without handing over, that one included. Called again,
+    it starts what was begun: a crash between the commit and the start loses nothing.
     """
 
     def decide() -> tuple[Run | None, list[Write]]:
@@ -35,7 +38,10 @@ def follow(control: Control, key: RunKey, attempt: int, execution: str, *events:
             return run, []
         config = catalog.opened_with(control.store, run.pipeline, run.config_version)
         until = opening.lease_until(control, config, config.schedule_of(run.schedule))
-        after = transitions.amend(run, now=control.now(), part=run.part + 1, lease_until=until)
+        now = control.now()
+        after = transitions.amend(
+            run, now=now, part=run.part + 1, part_at=now, early_ends=early_ends, lease_until=until
+        )
         in_use = catalog.in_use_writes(control.store, run.pipeline, run.config_version, until)
         return after, [records.put_run(after, run), *in_use, *records.put_events(*events)]
 

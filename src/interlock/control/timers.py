@@ -7,7 +7,7 @@ matters.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from interlock.control import after_run, router, sla_monitor, tick_timers
+from interlock.control import after_run, router, sla_monitor, tick_timers, waking
 from interlock.control.context import Control
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import RunKey
@@ -42,6 +42,10 @@ def _post_run(control: Control, payload: Mapping[str, Any]) -> None:
     after_run.recheck(control, _run_of(payload), int(payload["attempt"]))
 
 
+def _wake(control: Control, payload: Mapping[str, Any]) -> None:
+    waking.wake_due(control, _run_of(payload))
+
+
 def _run_of(payload: Mapping[str, Any]) -> RunKey:
     return RunKey(payload["pipeline"], payload["schedule"], payload["date"])
 
@@ -51,4 +55,5 @@ _RECEIVERS: Final[Mapping[str, Callable[[Control, Mapping[str, Any]], None]]] = 
     TimerKind.RETRY: _retry,
     TimerKind.POST_RUN: _post_run,
     TimerKind.TICK: tick_timers.tick_due,
+    TimerKind.WAKE: _wake,
 }

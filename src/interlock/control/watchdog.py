@@ -16,6 +16,7 @@ from interlock.control import (
     brakes,
     catalog,
     completion,
+    execution_ends,
     opening,
     parts,
     pools,
@@ -225,17 +226,7 @@ def _revive(control: Control, run_: Run) -> None:
         case StartResult.ALREADY_OPEN:
             pass
         case StartResult.ALREADY_CLOSED:
-            _continue(control, run_, execution)
-
-
-def _continue(control: Control, run_: Run, execution: str) -> None:
-    """The execution has ended, and the attempt goes on. Unless that was its end: then the run has changed since."""
-    if run_.status is RunStatus.RUNNING and records.outcome_of(control.store, run_) is not None:
-        completion.settle(control, run_.key, run_.attempt)
-        return
-    # Killed, timed out, or stopped by hand: the attempt is bounded by its windows, not by an execution.
-    event = _recovered(control, run_.key, f"attempt {run_.attempt} goes on: its execution had ended early")
-    parts.follow(control, run_.key, run_.attempt, execution, event)
+            execution_ends.ended(control, run_.key, run_.attempt, execution, why="", failed=False)
 
 
 def _recovered(control: Control, key: RunKey, reason: str) -> Event:

@@ -81,6 +81,8 @@ class Changes(TypedDict, total=False):
     trigger_failures: int
     refused: bool
     part: int
+    part_at: datetime | None
+    early_ends: int
     slot: str
     cancel: Cancel | None
     inputs: dict[str, str]

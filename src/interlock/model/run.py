@@ -107,7 +107,8 @@ class Run(_Record, frozen=True, kw_only=True):
     """The trigger record: one slot, its latest attempt.
 
     `refused`: the last call of the target surely started nothing, so it may be called again without looking for a job.
-    `part`: which execution of the attempt drives it; they follow one another.
+    `part`: which execution of the attempt drives it; they follow one another. `part_at`: when a later one began.
+    `early_ends`: how many of them in a row ended without having handed over.
     `inputs`: digests of the sensors the attempt was decided on; the circuit breaker compares them.
     `slot`: its place in the pool of its job (`POOL#{pool}` `SLOT#{number}`), which it may have given back since.
     `markers_left`: more pipelines run after it than its commit could tell; they are told from its change.
@@ -144,6 +145,8 @@ class Run(_Record, frozen=True, kw_only=True):
     trigger_failures: int = 0
     refused: bool = False
     part: int = 1
+    part_at: datetime | None = None
+    early_ends: int = 0
     slot: str = ""
     cancel: Cancel | None = None
     inputs: dict[str, str] = {}
@@ -320,12 +323,15 @@ class Active(_Record, frozen=True, kw_only=True):
     """The wake-up record of an active run (SPEC 5): apart from the run so that wake-ups do not disturb its version.
 
     `rules`: what the rules came to so far, as `decide.verdicts` writes it, stored with the token of the wait.
+    `woken_at`: when a token was last answered; `wake_due`: a wake-up that joins several is on its way for that instant.
     """
 
     attempt: int
     wake_seq: int
     token: str | None = None
     rules: str = ""
+    woken_at: datetime | None = None
+    wake_due: datetime | None = None
 
 
 class Marker(_Record, frozen=True, kw_only=True):

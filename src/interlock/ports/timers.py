@@ -14,6 +14,7 @@ class TimerKind(StrEnum):
     RETRY = "retry"
     POST_RUN = "post-run"
     TICK = "tick"
+    WAKE = "wake"
 
 
 class Timer(msgspec.Struct, frozen=True):

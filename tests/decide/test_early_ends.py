@@ -1,0 +1,34 @@
+"""Executions that end early: the pauses grow, and after six in a row it is enough."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from interlock.decide.early_ends import LIVED, MOST, AfterEarlyEnd, EarlyEnd, judge
+from interlock.model.run import Run, RunStatus, Source
+
+AT = datetime(2026, 3, 2, 8, tzinfo=UTC)
+
+
+def run(early_ends: int) -> Run:
+    return Run(
+        pipeline="p", schedule="cron", date="2026-03-02", status=RunStatus.PENDING, version=1, attempt=1,
+        source=Source.FIRST, config_version="v", opened_at=AT, first_opened_at=AT, updated_at=AT,
+        part=early_ends + 1, part_at=AT if early_ends else None, early_ends=early_ends,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "minutes"), [(0, 0), (1, 5), (2, 10), (3, 20), (4, 40)])
+def test_each_waits_longer_than_the_one_before(before: int, minutes: int) -> None:
+    due = AT + timedelta(minutes=minutes)
+    assert judge(run(before), due) == EarlyEnd(AfterEarlyEnd.GO_ON, before + 1)
+    if minutes:
+        assert judge(run(before), due - timedelta(seconds=1)) == EarlyEnd(AfterEarlyEnd.LATER, before + 1)
+
+
+def test_the_sixth_in_a_row_is_the_last() -> None:
+    assert judge(run(MOST - 1), AT) == EarlyEnd(AfterEarlyEnd.GIVE_UP, MOST)
+
+
+def test_what_lived_for_an_hour_is_a_first_again() -> None:
+    assert judge(run(MOST - 1), AT + LIVED) == EarlyEnd(AfterEarlyEnd.GO_ON, 1)
