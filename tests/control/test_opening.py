@@ -12,6 +12,7 @@ from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import RunStatus, Source
+from interlock.ports.executions import StartResult
 from tests.safety.faults import FaultyWorld
 from tests.safety.stage import KEY, control_of, has, later, pipeline, run_of, settle, staged, told, write
 
@@ -115,5 +116,5 @@ def test_an_execution_is_started_once_and_not_again_when_it_is_over() -> None:
     world = staged(pipeline(), until="2026-03-05T00:30:00Z")
     run = run_of(world)
     assert run.status is RunStatus.COMPLETED
-    assert not opening.start_execution(control_of(world), run)
+    assert opening.start_execution(control_of(world), run) is StartResult.ALREADY_CLOSED
     assert not control_of(world).executions.is_open(keys.execution_name(KEY, 1))
