@@ -126,7 +126,7 @@ locals {
     },
   ] : statement if var.kms_key_arn != null]
 
-  # IAM knows no resource for traces, nor for the network interfaces of a function.
+  # IAM knows no resource for traces.
   tracing_statements = [for statement in [
     {
       Sid      = "Trace"
@@ -135,11 +135,30 @@ locals {
       Resource = ["*"]
     },
   ] : statement if var.enable_tracing]
+  # Nobody knows the interfaces of a function before they are made.
+  interface_arns = "arn:${local.partition}:ec2:${local.place}:network-interface/*"
   network_statements = [for statement in [
     {
-      Sid      = "JoinTheNetwork"
+      Sid    = "JoinTheNetwork"
+      Effect = "Allow"
+      Action = ["ec2:CreateNetworkInterface"]
+      Resource = concat(
+        [local.interface_arns],
+        [for id in try(var.vpc_config.subnet_ids, []) : "arn:${local.partition}:ec2:${local.place}:subnet/${id}"],
+        [for id in try(var.vpc_config.security_group_ids, []) : "arn:${local.partition}:ec2:${local.place}:security-group/${id}"],
+      )
+    },
+    {
+      Sid      = "LeaveTheNetwork"
       Effect   = "Allow"
-      Action   = ["ec2:CreateNetworkInterface", "ec2:DeleteNetworkInterface", "ec2:DescribeNetworkInterfaces"]
+      Action   = ["ec2:AssignPrivateIpAddresses", "ec2:DeleteNetworkInterface", "ec2:UnassignPrivateIpAddresses"]
+      Resource = [local.interface_arns]
+    },
+    {
+      # IAM knows no resource for the descriptions of a network.
+      Sid      = "SeeTheNetwork"
+      Effect   = "Allow"
+      Action   = ["ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets"]
       Resource = ["*"]
     },
   ] : statement if var.vpc_config != null]
@@ -220,7 +239,7 @@ resource "aws_iam_role_policy" "function" {
   for_each = local.functions
 
   # checkov:skip=CKV_AWS_355:A resource is `*` only where IAM knows none for the action; each such statement says so.
-  # checkov:skip=CKV_AWS_290:As above: answers to task tokens, traces and network interfaces have no resource.
+  # checkov:skip=CKV_AWS_290:As above: answers to task tokens, traces and descriptions of networks have no resource.
   name = "interlock"
   role = aws_iam_role.function[each.key].name
   policy = jsonencode({

@@ -18,7 +18,7 @@ FUNCTIONS: Final = ("stream-router", "orchestrator", "sla-monitor", "watchdog", 
 
 REQUIREMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "terraform": ("tf==1.2.0", "grpcio==1.85.1", "protobuf==5.29.6"),
-    "cfn-lint": ("cfn-lint==1.54.2",),
+    "cfn-lint": ("cfn-lint==1.58.0",),
     "parliament": ("parliament==1.6.4", "setuptools<81"),
     "checkov": ("checkov==3.2.530",),
     "lambda": ("awslambdaric==4.2.2", "boto3"),
