@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from interlock.cli.store_backend import StoreBackend
     from interlock.client.answers import Controller
+    from interlock.ports.store import Store
 
 _LITTLE_SPACE: Final = 512 * 1024 * 1024
 _LAG_LIMIT: Final = 1000
@@ -167,12 +168,12 @@ def _space(path: Path) -> Check:
 
 def _contents(backend: "StoreBackend") -> Iterator[Check]:
     yield _lag(backend)
-    yield _dead_letters(len(backend.dead_letters(limit=1000)))
-    yield _invalid([one.id for one in backend.pipelines() if not one.valid])
+    yield dead_letters(len(backend.dead_letters(limit=1000)))
+    yield invalid_configs([one.id for one in backend.pipelines() if not one.valid])
     yield from _folders(backend.controller())
     yield from _alerts(backend)
     yield _future(backend)
-    yield from _watched(backend)
+    yield from watched(backend.store, "start `interlock serve`, or look at its log")
 
 
 def _lag(backend: "StoreBackend") -> Check:
@@ -185,14 +186,16 @@ def _lag(backend: "StoreBackend") -> Check:
     return Check(name="streams", ok=True, detail=f"{counted(len(behind), 'consumer')}, none far behind")
 
 
-def _dead_letters(count: int) -> Check:
+def dead_letters(count: int) -> Check:
+    """Was anything given up on?"""
     if not count:
         return Check(name="dead letters", ok=True, detail="none")
     advice = "`interlock dlq list` shows them, `interlock dlq redrive --all` has them done again"
     return Check(name="dead letters", ok=False, detail=counted(count, "dead letter"), advice=advice)
 
 
-def _invalid(names: list[str]) -> Check:
+def invalid_configs(names: list[str]) -> Check:
+    """Is every stored config valid?"""
     if not names:
         return Check(name="stored configs", ok=True, detail="all valid")
     detail = f"invalid and not run: {', '.join(names)}"
@@ -240,19 +243,19 @@ def _future(backend: "StoreBackend") -> Check:
     return Check(name="clock", ok=True, detail=moment(now()))
 
 
-def _watched(backend: "StoreBackend") -> Iterator[Check]:
+def watched(store: "Store", advice: str) -> Iterator[Check]:
     """When did the watchdog last make a whole pass? Says nothing of a store that no controller ever ran on."""
     from interlock.control.records import control_key
     from interlock.model.keys import CONTROLLER
     from interlock.model.times import parse_instant
 
-    at = parse_instant((backend.store.get(control_key(CONTROLLER, "WATCHDOG")) or {}).get("completeAt"))
+    at = parse_instant((store.get(control_key(CONTROLLER, "WATCHDOG")) or {}).get("completeAt"))
     if at is None:
         return
     ago = now() - at
     detail = f"last whole pass {length(ago)} ago"
     if ago > _WATCHDOG_LIMIT:
-        yield Check(name="watchdog", ok=False, detail=detail, advice="start `interlock serve`, or look at its log")
+        yield Check(name="watchdog", ok=False, detail=detail, advice=advice)
     else:
         yield Check(name="watchdog", ok=True, detail=detail)
 
@@ -321,8 +324,8 @@ def _access(url: str) -> Iterator[Check]:
 
     try:
         with Client(url) as client:
-            yield _invalid([one.id for one in client.pipelines() if not one.valid])
-            yield _dead_letters(len(client.dead_letters(limit=1000)))
+            yield invalid_configs([one.id for one in client.pipelines() if not one.valid])
+            yield dead_letters(len(client.dead_letters(limit=1000)))
             yield from _folders(client.controller())
     except NotFoundError:
         return  # an older server, which does not say how it stands

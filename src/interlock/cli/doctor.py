@@ -29,6 +29,8 @@ def doctor(
 ) -> None:
     """Check configs, store, server, clock, time zones, streams, dead letters, disk, permissions; exits 1 on a problem.
 
+    On AWS: tables, mappings, streams, versions of lifecycle and functions, timers, queues, watchdog, quotas.
+
     Example: interlock doctor --deep
     """
     log_to_stderr()
@@ -46,9 +48,14 @@ def _checks(store: str | None, url: str | None, *, deep: bool) -> Iterator[Check
     from interlock.cli import diagnosis
 
     target = find_target(store, url, check=False)
-    running = through_server(target)
     yield diagnosis.time_zones()
     yield from diagnosis.configs(Path.cwd())
+    if target.aws is not None:
+        from interlock.cli import aws_diagnosis
+
+        yield from aws_diagnosis.checks(target.aws)
+        return
+    running = through_server(target)
     if target.path is not None:
         yield from diagnosis.store_file(target.path, deep=deep)
     yield from diagnosis.server(running.url, target.path)

@@ -47,6 +47,8 @@ class Deployed:
         self.clients: dict[str, Any] = {}
         self.denied: set[str] = set()
         """Actions that the caller has no right to: `dynamodb:Query`."""
+        self.answers: dict[str, Any] = {}
+        """What a service says where moto says nothing."""
         self.failing: dict[Function, Exception] = {}
         self.called: list[str] = []
         self.pumping = True
@@ -169,7 +171,11 @@ def _create(deployed: Deployed) -> None:
 def deployed() -> Iterator[Deployed]:
     """The environment `test`, empty."""
     found = Deployed()
-    with mock_aws(), mock.patch.object(OpEqual, "expr", strictly_equal), _calls(found):
+    with (
+        mock_aws(),
+        mock.patch.object(OpEqual, "expr", strictly_equal),
+        _calls(found),
+    ):
         _create(found)
         yield found
 
@@ -185,6 +191,8 @@ def _calls(found: Deployed) -> Iterator[None]:
             said = f"User: arn:aws:iam::{ACCOUNT}:user/me is not authorized to perform: {service}:{operation}"
             response = {"Error": {"Code": "AccessDeniedException", "Message": said}}
             raise botocore.exceptions.ClientError(response, operation)
+        if f"{service}:{operation}" in found.answers:
+            return found.answers[f"{service}:{operation}"]
         if (service, operation) == ("lambda", "Invoke"):
             name = arguments["FunctionName"].removeprefix(f"{found.names.prefix}-")
             return found.invoke(Function(name), json.loads(arguments["Payload"]))
