@@ -8,9 +8,11 @@ read_timeout = "20s"                  # for the client to read what it asked for
 streams = 500                         # event streams at once
 streams_per_peer = 100
 streams_per_token = 50
+sensors_per_pipeline = 10000          # that stay until they are deleted; those that expire: five times as many
+bytes_per_pipeline = "256MiB"         # of its sensors
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
@@ -21,8 +23,11 @@ from interlock.api.connections import ConnectionLimits
 from interlock.api.stream_shares import StreamLimits
 from interlock.config.problems import Finding
 from interlock.config.suggestions import did_you_mean
+from interlock.decide.quotas import SensorQuota
 from interlock.model.durations import parse_duration
 from interlock.model.errors import InvalidValueError
+from interlock.model.sensor import MAX_SENSOR_BYTES
+from interlock.model.sizes import parse_size
 
 TABLE: Final = "limits"
 _NUMBERS: Final = {
@@ -31,11 +36,14 @@ _NUMBERS: Final = {
     "streams": (1, 100_000),
     "streams_per_peer": (1, 100_000),
     "streams_per_token": (1, 100_000),
+    "sensors_per_pipeline": (1, 10_000_000),
 }
 _TIMES: Final = ("head_timeout", "read_timeout")
-_KEYS: Final = (*_NUMBERS, *_TIMES)
+_SIZES: Final = ("bytes_per_pipeline",)
+_KEYS: Final = (*_NUMBERS, *_TIMES, *_SIZES)
 _SHORTEST: Final = timedelta(milliseconds=100)
 _LONGEST: Final = timedelta(hours=1)
+_SMALLEST: Final = MAX_SENSOR_BYTES
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +56,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     streams: int | None = None
     streams_per_peer: int | None = None
     streams_per_token: int | None = None
+    sensors_per_pipeline: int | None = None
+    bytes_per_pipeline: int | None = None
 
     def of_connections(self) -> ConnectionLimits:
         """How many connections, and how long they may take; never more than the process can afford."""
@@ -71,6 +81,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             per_token=self.streams_per_token or default.per_token,
         )
 
+    def of_sensors(self) -> SensorQuota:
+        """What the sensors of one pipeline may take."""
+        default = SensorQuota()
+        return SensorQuota(
+            sensors=self.sensors_per_pipeline or default.sensors, bytes=self.bytes_per_pipeline or default.bytes
+        )
+
 
 def problems(plain: object) -> Iterator[Finding]:
     """All that is wrong with the table."""
@@ -82,9 +99,9 @@ def problems(plain: object) -> Iterator[Finding]:
             least, most = _NUMBERS[name]
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
                 yield Finding((TABLE, name), f"{value!r} is not a number from {least} to {most}")
-        elif name in _TIMES:
+        elif name in _READERS:
             try:
-                _time(value)
+                _READERS[name](value)
             except InvalidValueError as error:
                 yield Finding((TABLE, name), str(error))
         else:
@@ -93,7 +110,7 @@ def problems(plain: object) -> Iterator[Finding]:
 
 def limits(plain: Mapping[str, Any]) -> Limits:
     """The limits of a table in which nothing is wrong."""
-    read: dict[str, Any] = {name: _time(value) if name in _TIMES else value for name, value in plain.items()}
+    read: dict[str, Any] = {name: _READERS[name](value) if name in _READERS else value for name, value in plain.items()}
     return Limits(**read)
 
 
@@ -104,3 +121,15 @@ def _time(value: object) -> timedelta:
     if not _SHORTEST <= found <= _LONGEST:
         raise InvalidValueError(f"{value!r} is not between 100ms and 1h")
     return found
+
+
+def _size(value: object) -> int:
+    if not isinstance(value, str):
+        raise InvalidValueError(f"{value!r} is not an amount of data: write '256MiB', in quotes")
+    found = parse_size(value)
+    if found < _SMALLEST:
+        raise InvalidValueError(f"{value!r} is less than the 64KiB that one sensor may take")
+    return found
+
+
+_READERS: Final[dict[str, Callable[[object], Any]]] = dict.fromkeys(_TIMES, _time) | dict.fromkeys(_SIZES, _size)

@@ -13,6 +13,7 @@ from interlock.model.errors import (
     InterlockError,
     InvalidConfigError,
     InvalidValueError,
+    QuotaExceededError,
     SensorTooLargeError,
     StoreError,
     UnavailableError,
@@ -97,6 +98,8 @@ def judge(error: Exception, *, names: bool = True) -> RequestError:
             return RequestError(HTTPStatus.NOT_FOUND, "unknown-pipeline", str(error) if names else error.plain)
         case SensorTooLargeError():
             return RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "too-large", str(error))
+        case QuotaExceededError():
+            return RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, "quota-exceeded", str(error))
         case InvalidConfigError():
             return RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-config", str(error))
         case InvalidValueError() | CommitRefusedError():

@@ -94,6 +94,7 @@ def serve(  # noqa: PLR0913  each is an option
         secrets=project.secrets,
         output=project.output,
         pools=project.pools,
+        quota=project.limits.of_sensors(),
         alerts=project.alerts,
         json_logs=json_logs,
         insecure_no_auth=insecure_no_auth,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from interlock.control.sensor_quotas import SensorQuotas
 from interlock.ports.clock import Clock
 from interlock.ports.executions import Executions
 from interlock.ports.jobs import JobRunner
@@ -46,6 +47,8 @@ class Control:
     settings: Settings = Settings()
     probes: Prober | None = None
     """Who looks for probes; None: nobody does, and nobody waits for them."""
+    quotas: SensorQuotas | None = None
+    """What the sensors of a pipeline may take; None: nobody counts."""
 
     def now(self) -> datetime:
         """The current instant."""

@@ -8,6 +8,7 @@ import msgspec
 from interlock.control import catalog, records, starting
 from interlock.control.context import Control
 from interlock.decide import transitions
+from interlock.decide.quotas import expiry_of
 from interlock.decide.sensors import key_matches, period_of_write, run_period
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
@@ -47,6 +48,9 @@ def prepare_sensor(
     config = known_pipeline(control, pipeline)
     received = control.now()
     where = records.control_key(keys.pipeline_pk(pipeline), keys.sensor_sk(key))
+    item = records.sensor_item(observation, received, ttl=expiry_of(key, received) if ttl is None else ttl, by=by)
+    if control.quotas is not None:
+        control.quotas.check(control.store, pipeline, where, item)
     own = period_of_write(key, observation)
     written = Written(
         pipeline=pipeline,
@@ -58,7 +62,7 @@ def prepare_sensor(
             *_ttl_warnings(ttl, received),
         ),
     )
-    return Put(where, records.sensor_item(observation, received, ttl=ttl, by=by)), written
+    return Put(where, item), written
 
 
 def delete_sensor(control: Control, pipeline: str, key: str) -> bool:

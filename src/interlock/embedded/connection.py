@@ -22,7 +22,15 @@ _WAL_LIMIT: Final = 64 * 1024 * 1024
 _CHECKPOINT_PAGES: Final = 4000
 _CACHE_KILOBYTES: Final = 16 * 1024
 # Step n takes a store from version n to n + 1.
-_STEPS: Final = ("schema.sql", "tokens.sql", "deliveries.sql", "heartbeat.sql", "sessions.sql", "delivery_errors.sql")
+_STEPS: Final = (
+    "schema.sql",
+    "tokens.sql",
+    "deliveries.sql",
+    "heartbeat.sql",
+    "sessions.sql",
+    "delivery_errors.sql",
+    "sensor_use.sql",
+)
 STORE_VERSION: Final = len(_STEPS)
 
 Mode = Literal["ro", "rw", "rwc"]

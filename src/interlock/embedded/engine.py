@@ -12,6 +12,8 @@ import structlog
 
 from interlock.control import catalog, event_sink, orchestrator, router, sla_monitor, timers, watchdog
 from interlock.control.context import Control, Settings
+from interlock.control.sensor_quotas import SensorQuotas
+from interlock.decide.quotas import SensorQuota
 from interlock.embedded.bus import LocalBus
 from interlock.embedded.calendar_clock import CalendarClock
 from interlock.embedded.database import Database
@@ -19,6 +21,7 @@ from interlock.embedded.executions import SqliteExecutions
 from interlock.embedded.fibers import TargetThreads
 from interlock.embedded.lifecycle import ORCHESTRATOR, SLA_MONITOR, load_lifecycle
 from interlock.embedded.probe_clock import ProbeClock
+from interlock.embedded.sensor_usage import SqliteSensorUsage
 from interlock.embedded.store import SqliteStore
 from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.timers import DueTimer, SqliteTimers
@@ -71,6 +74,7 @@ class Engine:
         settings: Settings | None = None,
         bus: LocalBus | None = None,
         probes: Prober | None = None,
+        quota: SensorQuota | None = None,
     ) -> None:
         settings = settings or Settings()
         threads = TargetThreads()
@@ -95,6 +99,7 @@ class Engine:
             new_id=new_id,
             settings=settings,
             probes=probes,
+            quotas=None if quota is None else SensorQuotas(SqliteSensorUsage(database), quota),
         )
         self.calendar = CalendarClock(self.control)
         self.probes = ProbeClock(self.control)

@@ -20,6 +20,7 @@ from interlock.control import writing
 from interlock.control.alert_channels import Alerting, build_alerting
 from interlock.control.context import Control, Settings
 from interlock.control.pools import COMMANDS
+from interlock.decide.quotas import SensorQuota
 from interlock.decide.templates import for_jobs
 from interlock.embedded import delivery_views
 from interlock.embedded.alerting import AlertDispatcher
@@ -74,6 +75,7 @@ class ServiceSettings:
     secrets: Path | None = None
     output: OutputKept = field(default_factory=OutputKept)
     pools: Mapping[str, int] = field(default_factory=dict)
+    quota: SensorQuota = field(default_factory=SensorQuota)
     alerts: tuple[AlertRoute, ...] = ()
     json_logs: bool = False
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ), repr=False)
@@ -122,6 +124,7 @@ class Service:
             new_id=new_id,
             settings=_with_environment(settings),
             probes=probes or self._probes,
+            quota=settings.quota,
         )
         self.runtime = Runtime(self.engine, workers=settings.workers, watchdog_every=settings.watchdog_every)
         self.feed = EventFeed(self.database)

@@ -83,6 +83,10 @@ class SensorTooLargeError(SensorRefusedError):
     """A sensor write that is not stored because of its size alone."""
 
 
+class QuotaExceededError(SensorRefusedError):
+    """A sensor write that is not stored because its pipeline has as much as it may have."""
+
+
 class JobStartError(InterlockError):
     """A target refused to start a job.
 

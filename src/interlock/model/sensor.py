@@ -27,6 +27,14 @@ class Sensor(msgspec.Struct, frozen=True, rename="camel"):
         return self.ttl is not None and self.ttl <= now.timestamp()
 
 
+class SensorUse(msgspec.Struct, frozen=True):
+    """What a pipeline's sensors take: those that stay until they are deleted, those that expire, the bytes of both."""
+
+    kept: int = 0
+    expiring: int = 0
+    bytes: int = 0
+
+
 def check_observation(key: str, data: object) -> dict[str, Any]:
     """The observation itself if it may be stored under that key, or a clear error."""
     check_sensor_key(key)
