@@ -6,6 +6,8 @@ import msgspec
 
 from interlock.api.app import create_api
 from interlock.api.metrics import Metrics
+from interlock.api.state import AppState
+from interlock.api.write_rates import WriteRates
 from interlock.embedded.service import Service, ServiceSettings
 
 
@@ -13,7 +15,7 @@ def main() -> None:
     """A controller in memory is enough to describe itself."""
     service = Service(ServiceSettings(store=None))
     try:
-        described = create_api(service, Metrics(service)).description()
+        described = create_api(AppState(service, Metrics(service), WriteRates())).description()
     finally:
         service.stop()
     sys.stdout.write(msgspec.json.format(described, indent=1).decode() + "\n")

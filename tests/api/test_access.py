@@ -11,6 +11,8 @@ import pytest
 from interlock.api.app import create_api
 from interlock.api.auth import SCOPE
 from interlock.api.metrics import Metrics
+from interlock.api.state import AppState
+from interlock.api.write_rates import WriteRates
 from interlock.embedded.service import Service
 from interlock.embedded.tokens import PREFIX, Scope, Tokens
 from interlock.model.errors import InvalidValueError
@@ -114,7 +116,7 @@ def test_each_route_takes_its_scopes_and_no_others(
 
 
 def test_every_route_names_a_scope_or_is_known_to_be_open(service: Service) -> None:
-    app = create_api(service, Metrics(service))
+    app = create_api(AppState(service, Metrics(service), WriteRates()))
     assert {route.template for route in app.routes if SCOPE not in route.opt} == OPEN
 
 

@@ -31,6 +31,7 @@ from interlock.api.http.openapi import About
 from interlock.api.metrics import Metrics
 from interlock.api.state import AppState
 from interlock.api.stream_shares import StreamLimits
+from interlock.api.write_rates import WriteRates
 from interlock.embedded.service import Service
 
 PREFIX: Final = "/api/v1"
@@ -65,19 +66,25 @@ VERSIONED: Final = (
 )
 
 
-def create_app(service: Service, *, public_url: str = "", streams: StreamLimits = stream_shares.DEFAULT) -> Asgi:
+def create_app(
+    service: Service,
+    *,
+    public_url: str = "",
+    streams: StreamLimits = stream_shares.DEFAULT,
+    writes_per_second: int = 0,
+) -> Asgi:
     """The application; `Service` is started and stopped by the caller. `public_url`: where a proxy shows the page."""
     metrics = Metrics(service)
-    api = create_api(service, metrics, public_url=public_url)
-    return Gate(api, service, metrics.http, public_url=public_url, streams=streams)
+    state = AppState(service, metrics, WriteRates(writes_per_second), public_url)
+    return Gate(create_api(state), state, streams=streams)
 
 
-def create_api(service: Service, metrics: Metrics, *, public_url: str = "") -> Application:
+def create_api(state: AppState) -> Application:
     """The routes alone, without the gate."""
     return Application(
         [*(route.below(PREFIX) for route in VERSIONED), *operations.AT_ROOT],
         guard=auth.guard,
-        state=AppState(service, metrics, public_url),
+        state=state,
         about=About(
             title="Interlock",
             version=__version__,

@@ -10,10 +10,11 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from interlock.api.credentials import Credentials, credentials_of, headers_of
+from interlock.api.credentials import READING, Credentials, credentials_of, headers_of
 from interlock.api.http import Provide, Request, Route
 from interlock.api.problems import NAMES, RequestError
 from interlock.api.state import AppState
+from interlock.api.write_rates import WriteRates
 from interlock.control import catalog, views
 from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope, Token
@@ -103,6 +104,8 @@ def guard(request: Request, route: Route) -> None:
     if principal is None:
         raise unauthorised()
     principal.check(needed)
+    if scope["method"] not in READING:
+        request.app.state.rates.take(principal.name)
     scope["state"]["principal"] = principal
     scope["state"][NAMES] = principal.may(Scope.READ)
     scope["state"]["credentials"] = shown
@@ -118,6 +121,12 @@ def _principal(request: Request) -> Principal:
     return principal
 
 
+def _rates(request: Request) -> WriteRates:
+    state: AppState = request.app.state
+    return state.rates
+
+
+RatesArg = Annotated[WriteRates, Provide(_rates)]
 ServiceArg = Annotated[Service, Provide(_service)]
 CallerArg = Annotated[Principal, Provide(_principal)]
 

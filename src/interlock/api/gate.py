@@ -24,13 +24,12 @@ from interlock.api.answers import Answer, takes_gzip
 from interlock.api.auth import authenticate
 from interlock.api.credentials import PEER, READING, check_own_page, credentials_of, headers_of, origin_of
 from interlock.api.http.messages import Asgi, Message, Receive, Scope, Send
-from interlock.api.metrics import HttpMetrics
 from interlock.api.problems import RequestError
 from interlock.api.sensor_writes import TEMPLATE, SensorWrites, is_sensor_write
+from interlock.api.state import AppState
 from interlock.api.stream_shares import StreamLimits, StreamShares
 from interlock.api.web import Web, is_page
 from interlock.embedded.callbacks import PATH as CALLBACKS
-from interlock.embedded.service import Service
 from interlock.model.sensor import MAX_SENSOR_BYTES
 
 STREAM: Final = "/api/v1/events/stream"
@@ -55,23 +54,16 @@ _log = structlog.get_logger("interlock.http")
 class Gate:
     """The outermost ASGI application."""
 
-    def __init__(
-        self,
-        app: Asgi,
-        service: Service,
-        metrics: HttpMetrics,
-        *,
-        public_url: str = "",
-        streams: StreamLimits = stream_shares.DEFAULT,
-    ) -> None:
+    def __init__(self, app: Asgi, state: AppState, *, streams: StreamLimits = stream_shares.DEFAULT) -> None:
+        service = state.service
         self._app = app
         self._service = service
         self._clock = service.clock
         self._tokens = service.tokens
-        self._public_origin = origin_of(public_url)
+        self._public_origin = origin_of(state.public_url)
         self._web = Web()
-        self._sensors = SensorWrites(service)
-        self._metrics = metrics
+        self._sensors = SensorWrites(service, state.rates)
+        self._metrics = state.metrics.http
         self._streams = StreamShares(streams)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -10,6 +10,7 @@ streams_per_peer = 100
 streams_per_token = 50
 sensors_per_pipeline = 10000          # that stay until they are deleted; those that expire: five times as many
 bytes_per_pipeline = "256MiB"         # of its sensors
+writes_per_second_per_token = 0       # 0: as many as it likes
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -37,6 +38,7 @@ _NUMBERS: Final = {
     "streams_per_peer": (1, 100_000),
     "streams_per_token": (1, 100_000),
     "sensors_per_pipeline": (1, 10_000_000),
+    "writes_per_second_per_token": (0, 1_000_000),
 }
 _TIMES: Final = ("head_timeout", "read_timeout")
 _SIZES: Final = ("bytes_per_pipeline",)
@@ -58,6 +60,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     streams_per_token: int | None = None
     sensors_per_pipeline: int | None = None
     bytes_per_pipeline: int | None = None
+    writes_per_second_per_token: int = 0
 
     def of_connections(self) -> ConnectionLimits:
         """How many connections, and how long they may take; never more than the process can afford."""

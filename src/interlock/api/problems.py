@@ -133,9 +133,10 @@ _MEANINGS: Final = {
     415: "The body is of a kind that is not read here.",
     421: "The Host is not this controller's.",
     422: "The request can be read but is not acceptable; `errors` lists what is wrong.",
+    429: "The caller writes too fast, or holds too much at once; `Retry-After` says when to come back.",
     503: "The store cannot do this now; try again.",
 }
-_ALWAYS: Final = (400, 401, 403, 405, 414, 421, 503)
+_ALWAYS: Final = (400, 401, 403, 405, 414, 421, 429, 503)
 
 
 def documented(*statuses: int) -> dict[int, ResponseSpec]:

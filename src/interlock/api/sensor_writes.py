@@ -17,6 +17,7 @@ import msgspec
 from interlock.api.auth import Principal, authenticate, unauthorised
 from interlock.api.credentials import credentials_of
 from interlock.api.problems import ProblemError, RequestError, judge
+from interlock.api.write_rates import WriteRates
 from interlock.control import writing
 from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
@@ -39,8 +40,9 @@ def is_sensor_write(scope: Mapping[str, Any]) -> bool:
 class SensorWrites:
     """Writes sensors for one controller."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, rates: WriteRates) -> None:
         self._service = service
+        self._rates = rates
 
     async def write(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], body: bytes) -> bytes:
         """The answer's body, once the observation is durable. Raises what refuses it."""
@@ -70,6 +72,7 @@ class SensorWrites:
         if caller is None:
             raise unauthorised()
         caller.check(Scope.SENSOR_WRITE)
+        self._rates.take(caller.name)
         return caller
 
 

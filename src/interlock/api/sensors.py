@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import structlog
 
-from interlock.api.auth import CallerArg, ServiceArg, needs
+from interlock.api.auth import CallerArg, RatesArg, ServiceArg, needs
 from interlock.api.http import Body, Example, PathParameter, QueryParameter, delete, get, post, put
 from interlock.api.parameters import CursorArg, LimitArg, PipelineArg
 from interlock.api.problems import ProblemError, RequestError, documented, judge, not_found
@@ -103,9 +103,10 @@ def store_sensor(
     tags=["sensors"],
 )
 def write_batch(
-    data: Annotated[Batch, Body(examples=[_BATCH])], service: ServiceArg, caller: CallerArg
+    data: Annotated[Batch, Body(examples=[_BATCH])], service: ServiceArg, caller: CallerArg, rates: RatesArg
 ) -> BatchWritten:
     """Store several observations in one request. If any is refused nothing is written, and `errors` names each."""
+    rates.spend(caller.name, len(data.sensors) - 1)  # the request itself was counted as one
     prepared: list[tuple[Put, Written]] = []
     errors: list[ProblemError] = []
     worst: RequestError | None = None

@@ -51,6 +51,7 @@ class ServeSettings:
     public_url: str = ""
     limits: ConnectionLimits = field(default_factory=ConnectionLimits.of_this_process)
     streams: StreamLimits = field(default_factory=StreamLimits)
+    writes_per_second: int = 0
     grace: float = GRACE_SECONDS
 
 
@@ -118,15 +119,31 @@ def _access(service: Service) -> str:
 
 
 def _config(settings: ServeSettings, service: Service) -> uvicorn.Config:
-    return server_config(service, settings.limits, public_url=settings.public_url, streams=settings.streams)
+    return server_config(
+        service,
+        settings.limits,
+        public_url=settings.public_url,
+        streams=settings.streams,
+        writes_per_second=settings.writes_per_second,
+    )
 
 
 def server_config(
-    service: Service, limits: ConnectionLimits, *, public_url: str = "", streams: StreamLimits = stream_shares.DEFAULT
+    service: Service,
+    limits: ConnectionLimits,
+    *,
+    public_url: str = "",
+    streams: StreamLimits = stream_shares.DEFAULT,
+    writes_per_second: int = 0,
 ) -> uvicorn.Config:
     """uvicorn as we run it."""
     return uvicorn.Config(
-        create_app(service, public_url=public_url, streams=streams.within(limits.connections)),
+        create_app(
+            service,
+            public_url=public_url,
+            streams=streams.within(limits.connections),
+            writes_per_second=writes_per_second,
+        ),
         log_config=None,
         access_log=False,
         server_header=False,

@@ -108,6 +108,7 @@ def serve(  # noqa: PLR0913  each is an option
         public_url=project.public_url,
         limits=project.limits.of_connections(),
         streams=project.limits.of_streams(),
+        writes_per_second=project.limits.writes_per_second_per_token,
     )
     server.serve(settings, beside=_announced)
 
