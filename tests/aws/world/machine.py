@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
 
 from botocore.exceptions import ClientError
@@ -58,6 +58,8 @@ class StateMachine:
         self._publish = publish
         self._client: Any = None
         self.executions: dict[str, Running] = {}
+        self.behind = timedelta(0)
+        """How old the answers of DescribeExecution are, which is eventually consistent (API Reference)."""
         self.entered: dict[str, list[str]] = {}
         """The states that an execution went through."""
 
@@ -85,8 +87,8 @@ class StateMachine:
         return done
 
     def lose(self, name: str) -> None:
-        """An execution is killed by hand: it ends as ABORTED, and its event says so."""
-        self._end(replace(self.executions[name]), "ABORTED")
+        """An execution is stopped by hand: it ends as ABORTED, and its event says so."""
+        self._end(self.executions[name], "ABORTED")
 
     def _open(self) -> list[Running]:
         return [one for one in self.executions.values() if one.ended_at is None]
@@ -237,16 +239,18 @@ class StateMachine:
 
     def _described(self, call: Call) -> Any:
         found = self.executions.get(_name_of(call.arguments["executionArn"]))
-        if found is None:
+        heard = self._clock.now() - self.behind
+        if found is None or found.state.started_at > heard:
             raise call.error("ExecutionDoesNotExist", f"Execution Does Not Exist: '{call.arguments['executionArn']}'")
+        over = found.ended_at is not None and found.ended_at <= heard
         return {
             "executionArn": self._arn(found.state.name),
             "stateMachineArn": self.planned.arn,
             "name": found.state.name,
-            "status": found.state.status.value,
+            "status": found.state.status.value if over else Status.RUNNING.value,
             "startDate": found.state.started_at,
             "input": json.dumps(found.state.input),
-            **({} if found.ended_at is None else {"stopDate": found.ended_at}),
+            **({"stopDate": found.ended_at} if over else {}),
         }
 
     def _listed(self, call: Call) -> Any:

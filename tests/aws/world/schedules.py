@@ -59,9 +59,13 @@ class Schedules:
         for schedule in due:
             self._send(schedule.target["Arn"], schedule.target.get("Input", "{}"))
             if schedule.action_after_completion == "DELETE":
-                groups = scheduler_backends[ACCOUNT][REGION].schedule_groups
-                groups[schedule.group_name].schedules.pop(schedule.name, None)
+                self.remove(schedule)
         return len(due)
+
+    def remove(self, schedule: Schedule) -> None:
+        """Forget a schedule, as if it had never been made."""
+        groups = scheduler_backends[ACCOUNT][REGION].schedule_groups
+        groups[schedule.group_name].schedules.pop(schedule.name, None)
 
     def __call__(self, call: Call) -> Any:
         """One call."""

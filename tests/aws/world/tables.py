@@ -4,7 +4,7 @@ import copy
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from unittest import mock
 
@@ -40,6 +40,7 @@ class Tables:
         self._names = {table: one.name for table, one in plan.tables.items()}
         self._clock = clock
         self._tokens: dict[str, tuple[datetime, Any]] = {}
+        self.index_behind = timedelta(0)
         self.writes = 0
         """How many writes succeeded: whoever saw this number saw everything before it."""
 
@@ -92,9 +93,23 @@ class Tables:
             case "BatchGetItem":
                 self._check_batch(call)
                 return _answered(call)
-            case "GetItem" | "Query":
+            case "GetItem":
                 return _answered(call)
+            case "Query":
+                return self._query(call)
         return call.forward()
+
+    def _query(self, call: Call) -> Any:
+        """An index tells of a write a while later (Developer Guide, "Global secondary indexes": eventual)."""
+        answer = _answered(call)
+        if "IndexName" in call.arguments:
+            if call.arguments.get("ConsistentRead"):
+                raise call.error(
+                    "ValidationException", "Consistent reads are not supported on indexes"
+                )
+            heard = (self._clock.now() - self.index_behind).timestamp() * 1000
+            answer["Items"] = [one for one in answer["Items"] if _millis(one) <= heard]
+        return answer
 
     def _written(self, answer: Any) -> Any:
         self.writes += 1
@@ -139,6 +154,11 @@ class Tables:
             raise call.error("ValidationException", f"{len(keys)} keys in one BatchGetItem")
         if len(set(keys)) < len(keys):
             raise call.error("ValidationException", "Provided list of item keys contains duplicates")
+
+
+def _millis(event: Mapping[str, Any]) -> int:
+    """When an event of the index was committed."""
+    return int(event["SK"]["S"].partition("#")[0])
 
 
 def wire(record: Mapping[str, Any], table: PlannedTable) -> dict[str, Any]:
