@@ -5,14 +5,14 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from interlock.model.events import Event
-from interlock.simulation.judge import default_key, judge
+from interlock.model.events import Event, EventType
+from interlock.model.keys import RunKey
 from interlock.simulation.play import play
 from interlock.simulation.world import World
 from tests.aws.world.play import on_aws
@@ -39,13 +39,19 @@ SAMPLE: Final = frozenset(
         "watchdog-recovers-a-start",
     }
 )
+# What a journey may tell otherwise on AWS, and why.
+DIFFERENT: Final = {
+    # An embedded execution is stretched to the windows of its run. On AWS `apply` refuses such windows, and an
+    # execution that timed out goes on by its status event, which says so, before the watchdog finds it.
+    "pool-outlasts-the-execution": frozenset({EventType.TRIGGER_RECOVERED}),
+}
 # Ids are counted, and the two runtimes count them in another order.
 _ID: Final = re.compile(r"-\d{6}\b")
 
 Account = list[tuple[str, ...]]
 
 
-def account(events: Iterable[Event]) -> Account:
+def account(events: Iterable[Event], left_out: Collection[EventType] = ()) -> Account:
     """Everything that was told, by time; at one instant the runtimes may tell of two pipelines in another order."""
     return sorted(
         (
@@ -59,7 +65,17 @@ def account(events: Iterable[Event]) -> Account:
             _ID.sub("-ID", json.dumps(event.detail, sort_keys=True, default=str)),
         )
         for event in events
+        if event.type not in left_out
     )
+
+
+def by_run(events: Iterable[Event], left_out: Collection[EventType] = ()) -> dict[RunKey, list[EventType]]:
+    """The types of the events of each run, in the order of their commits: that order is kept on AWS, too."""
+    found: dict[RunKey, list[EventType]] = {}
+    for event in events:
+        if event.type not in left_out:
+            found.setdefault(RunKey(event.pipeline_id, event.schedule_id, event.date), []).append(event.type)
+    return found
 
 
 def stands(world: World) -> Account:
@@ -83,10 +99,10 @@ def test_a_journey_is_the_same_on_aws(path: Path) -> None:
     with on_aws(scenario) as world:
         world.play()
 
-        assert account(world.events) == account(embedded.events)
+        left_out = DIFFERENT.get(named(path), frozenset())
+        assert account(world.events, left_out) == account(embedded.events, left_out)
+        assert by_run(world.events, left_out) == by_run(embedded.events, left_out)
         assert stands(world) == stands(embedded)
-        found = judge(scenario, world.events, lambda wanted: world.run_of(default_key(scenario, wanted)))
-        assert [failure.message for failure in found] == []
         assert world.dead_letters() == 0
 
 

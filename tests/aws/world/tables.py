@@ -104,9 +104,7 @@ class Tables:
         answer = _answered(call)
         if "IndexName" in call.arguments:
             if call.arguments.get("ConsistentRead"):
-                raise call.error(
-                    "ValidationException", "Consistent reads are not supported on indexes"
-                )
+                raise call.error("ValidationException", "Consistent reads are not supported on indexes")
             heard = (self._clock.now() - self.index_behind).timestamp() * 1000
             answer["Items"] = [one for one in answer["Items"] if _millis(one) <= heard]
         return answer
