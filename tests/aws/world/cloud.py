@@ -17,6 +17,7 @@ from tests.aws.world.functions import Functions, Prepare
 from tests.aws.world.machine import StateMachine
 from tests.aws.world.plan import REGION, Plan, PlannedMapping, queue_url
 from tests.aws.world.queues import Queues
+from tests.aws.world.rights import Rights
 from tests.aws.world.schedules import Schedules
 from tests.aws.world.sources import QueuePump, StreamPump
 from tests.aws.world.tables import Tables
@@ -48,6 +49,8 @@ class Cloud:
         )
         self.streams = [self._stream(one) for one in plan.mappings if one.stream]
         self.readers = [self._reader(one) for one in plan.mappings if not one.stream]
+        self.rights = Rights(plan)
+        self.calls.before.append(self.rights)
         self.calls.services |= {
             "dynamodb": self.tables,
             "sqs": self.queues,
