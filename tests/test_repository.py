@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,6 +36,63 @@ def test_every_direct_dependency_is_pinned() -> None:
     groups = [project["dependencies"], *project["optional-dependencies"].values()]
     names = [re.match(r"[A-Za-z0-9._-]+", requirement) for group in groups for requirement in group]
     assert {canonical(name[0]) for name in names if name} <= pins().keys()
+
+
+# Everything that `pip install interlock` brings, on Linux with CPython; each is there for a reason.
+RUN_TIME = {
+    "annotated-doc",  # typer
+    "anyio",  # httpx
+    "certifi",  # httpx
+    "click",  # uvicorn
+    "cronsim",
+    "greenlet",
+    "h11",  # httpcore, uvicorn
+    "holidays",
+    "httpcore",
+    "httpx",
+    "idna",  # httpx
+    "markdown-it-py",  # rich
+    "mdurl",  # rich
+    "msgspec",
+    "prometheus-client",
+    "pygments",  # rich
+    "python-dateutil",  # holidays
+    "pyyaml",
+    "rich",
+    "shellingham",  # typer
+    "six",  # python-dateutil
+    "slack-sdk",
+    "structlog",
+    "typer",
+    "typing-extensions",  # anyio
+    "tzdata",
+    "uvicorn",
+    "uvloop",
+}
+
+
+def needed(names: list[str]) -> set[str]:
+    """The packages that these need, and those that they need in turn, as their metadata says; no network."""
+    found: set[str] = set()
+    waiting = [Requirement(name) for name in names]
+    while waiting:
+        one = waiting.pop()
+        name = canonical(one.name)
+        if name in found or (one.marker is not None and not one.marker.evaluate({"extra": ""})):
+            continue
+        found.add(name)
+        waiting += [Requirement(text) for text in distribution(name).requires or []]
+    return found
+
+
+def test_what_is_installed_at_run_time_is_known() -> None:
+    """A new package is a decision: add it here with its reason, and its size to docs/performance.md."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found = needed(project["dependencies"])
+    if sys.platform == "linux" and sys.version_info[:2] == (3, 11):
+        assert found == RUN_TIME
+    assert not found & {"litestar", "faker", "polyfactory", "starlette", "pydantic"}
+    assert len(found) < 30
 
 
 SLEEP = "import time\n\ntime.sleep(1)\n"

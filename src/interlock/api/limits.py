@@ -16,12 +16,10 @@ writes_per_second_per_token = 0       # 0: as many as it likes
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from interlock.api.connections import ConnectionLimits
-from interlock.api.stream_shares import StreamLimits
 from interlock.config.problems import Finding
 from interlock.config.suggestions import did_you_mean
 from interlock.decide.quotas import SensorQuota
@@ -29,6 +27,10 @@ from interlock.model.durations import parse_duration
 from interlock.model.errors import InvalidValueError
 from interlock.model.sensor import MAX_SENSOR_BYTES
 from interlock.model.sizes import parse_size
+
+if TYPE_CHECKING:
+    from interlock.api.connections import ConnectionLimits
+    from interlock.api.stream_shares import StreamLimits
 
 TABLE: Final = "limits"
 _NUMBERS: Final = {
@@ -62,8 +64,11 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_pipeline: int | None = None
     writes_per_second_per_token: int = 0
 
-    def of_connections(self) -> ConnectionLimits:
+    def of_connections(self) -> "ConnectionLimits":
         """How many connections, and how long they may take; never more than the process can afford."""
+        # Commands read settings, too, and need no server for that.
+        from interlock.api.connections import ConnectionLimits
+
         made = ConnectionLimits.of_this_process()
         if self.connections is not None:
             made = replace(made, connections=min(self.connections, made.connections))
@@ -75,8 +80,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
             made = replace(made, write_seconds=self.read_timeout.total_seconds())
         return made
 
-    def of_streams(self) -> StreamLimits:
+    def of_streams(self) -> "StreamLimits":
         """How many event streams."""
+        from interlock.api.stream_shares import StreamLimits
+
         default = StreamLimits()
         return StreamLimits(
             streams=self.streams or default.streams,
