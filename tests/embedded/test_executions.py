@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interlock.embedded import executions
 from interlock.embedded.asl_execution import Status, WaitKind
 from interlock.embedded.asl_paths import DefinitionError
 from interlock.embedded.executions import SqliteExecutions
 from interlock.model.errors import InterlockError, InvalidValueError
-from interlock.model.times import epoch_millis
 from interlock.ports.executions import StartResult
 from interlock.ports.store import Put
 from tests.conformance.executions_suite import ACTIVE, INPUT, WAIT_SECONDS, ExecutionsSuite, ExecutionsWorld
@@ -325,11 +325,18 @@ def test_what_is_over_keeps_its_name_but_not_its_data_until_it_is_pruned() -> No
         world.advance(10)
         ((size,),) = world.database.read("SELECT length(data) + length(extra) FROM executions WHERE name = 'one'")
         assert size < 500
-        assert world.executions.prune(epoch_millis(START)) == 0
+        assert world.executions.prune(START) == 0
         assert world.executions.start("one", {"s": 0}) is StartResult.ALREADY_CLOSED
-        assert world.executions.prune(epoch_millis(START + timedelta(seconds=1))) == 1
+        assert world.executions.prune(START + timedelta(seconds=1)) == 1
         assert world.executions.start("one", {"s": 0}) is StartResult.STARTED
         assert world.executions.is_open("open")
+
+
+def test_finding_what_has_ended_long_ago_uses_the_index() -> None:
+    with engine(WAITING) as world:
+        plan = str(world.database.read(f"EXPLAIN QUERY PLAN {executions._ENDED}", (0, 10)))
+        assert "executions_ended" in plan
+        assert "TEMP B-TREE" not in plan
 
 
 def test_finding_what_is_due_uses_the_index() -> None:

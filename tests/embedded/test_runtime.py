@@ -28,9 +28,11 @@ from interlock.model.config import JobType, PipelineConfig
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import JobEvent, Run, RunStatus
+from interlock.model.times import epoch_millis
 from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Recovery
 from interlock.ports.store import Key, Put
 from interlock.simulation.clock import VirtualClock
+from tests.conformance.manual_clock import ManualClock
 from tests.mute_target import MuteTarget
 
 PATIENCE = 30.0
@@ -327,6 +329,24 @@ def test_a_sweep_takes_all_that_may_go() -> None:
         database.flush()
         Runtime(engine).sweep()
         assert database.read("SELECT count(*) FROM changes") == [(0,)]
+
+
+def test_a_sweep_forgets_executions_that_ended_long_ago() -> None:
+    clock = ManualClock()
+    with Database.open(None, clock=clock, inline=True) as database:
+        runtime = Runtime(Engine(database, clock, {}, new_id=lambda: "id"))
+        rows = [(f"old-{number}", epoch_millis(clock.now())) for number in range(1_200)]
+        database.write(
+            lambda connection: connection.executemany(
+                "INSERT INTO executions (name, status, ended_ms) VALUES (?, 'SUCCEEDED', ?)", rows
+            )
+        )
+        clock.advance(days=89)
+        runtime.sweep()
+        assert database.read("SELECT count(*) FROM executions") == [(1_200,)]
+        clock.advance(days=2)
+        runtime.sweep()
+        assert database.read("SELECT count(*) FROM executions") == [(0,)]
 
 
 def test_after_a_restart_no_tick_is_both_delivered_and_reported_as_missed(path: Path) -> None:

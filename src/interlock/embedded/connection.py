@@ -30,6 +30,7 @@ _STEPS: Final = (
     "sessions.sql",
     "delivery_errors.sql",
     "sensor_use.sql",
+    "executions_ended.sql",
 )
 STORE_VERSION: Final = len(_STEPS)
 

@@ -5,8 +5,8 @@ thread) drive the same engine, so that what is simulated is what runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 import structlog
 
@@ -33,6 +33,9 @@ from interlock.ports.probes import Prober
 from interlock.ports.store import Change
 
 _log = structlog.get_logger(__name__)
+
+# As Step Functions does: nobody starts an execution again after so long (see the port).
+EXECUTIONS_KEPT: Final = timedelta(days=90)
 
 
 class _ThreadedRunner:
@@ -150,6 +153,13 @@ class Engine:
             self.timers.failed(timer, error, now)
         else:
             self.timers.done(timer)
+
+    def sweep(self) -> int:
+        """Remove some of what may go: expired items, changes that all have read, executions that ended long ago.
+
+        How many went; call again until it is 0, so that every other commit has its turn.
+        """
+        return self.store.sweep() + self.executions.prune(self.clock.now() - EXECUTIONS_KEPT)
 
     def watch(self, *, quiet_to: datetime | None = None) -> list[str]:
         """One pass of the watchdog; the checks that failed. `quiet_to`: see `watchdog.run`."""

@@ -79,6 +79,10 @@ class ExecutionInfo(msgspec.Struct, frozen=True, kw_only=True):
     cause: str | None = None
 
 
+_ENDED: Final = "SELECT name FROM executions WHERE ended_ms IS NOT NULL AND ended_ms < ? ORDER BY ended_ms LIMIT ?"
+_FORGET: Final = "DELETE FROM executions WHERE name = ? AND ended_ms IS NOT NULL"
+
+
 class SqliteExecutions:
     """The Executions port, and the engine that runs them: inline by `run_due`, or on fibers by `start_workers`."""
 
@@ -144,10 +148,12 @@ class SqliteExecutions:
         sql = f"{rows.SELECT} WHERE due_ms IS NOT NULL ORDER BY due_ms, name LIMIT ?"
         return [_info(rows.read_row(row)) for row in self._database.read(sql, (limit,))]
 
-    def prune(self, before_ms: int, limit: int = 1000) -> int:
+    def prune(self, before: datetime, limit: int = 500) -> int:
         """Forget executions that ended before that instant, at most so many; how many. Their names are free again."""
-        sql = "DELETE FROM executions WHERE name IN (SELECT name FROM executions WHERE ended_ms < ? LIMIT ?)"
-        return self._database.write(lambda connection: connection.execute(sql, (before_ms, limit)).rowcount)
+        names = self._database.read(_ENDED, (epoch_millis(before), limit))
+        if not names:
+            return 0
+        return self._database.write(lambda connection: connection.executemany(_FORGET, names).rowcount)
 
     # ----------------------------------------------------------------------------------------------- driving
 

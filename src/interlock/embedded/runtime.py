@@ -142,7 +142,7 @@ class Runtime:
 
     def sweep(self) -> None:
         """Remove all that may go, a little at a time, so that every other commit has its turn."""
-        while not self._stopping.is_set() and self.engine.store.sweep():
+        while not self._stopping.is_set() and self.engine.sweep():
             pass
 
     def _attempt(self, name: str, work: Callable[[], object]) -> None:

@@ -198,9 +198,8 @@ class World:
         self._complete = not self.engine.watch(quiet_to=self.clock.now() - WATCHDOG_EVERY if complete else None)
 
     def _sweep(self) -> None:
-        while self.engine.store.sweep():
+        while self.engine.sweep():
             pass
-        self.engine.executions.prune(int((self.clock.now() - timedelta(days=7)).timestamp() * 1000))
 
     def _settle(self, now: datetime) -> None:
         """Until nothing is left to do at this instant."""
