@@ -2,6 +2,7 @@
 
 import json
 import random
+from base64 import b64encode
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,7 +39,7 @@ def wire(record: dict[str, Any], table: Table) -> dict[str, Any]:
     inner = dict(record["dynamodb"])
     inner["ApproximateCreationDateTime"] = int(inner["ApproximateCreationDateTime"].timestamp())
     plain = {"eventName": record["eventName"], "eventSource": "aws:dynamodb", "eventSourceARN": stream_arn(table)}
-    return dict(json.loads(json.dumps({**plain, "dynamodb": inner})))
+    return dict(json.loads(json.dumps({**plain, "dynamodb": inner}, default=lambda raw: b64encode(raw).decode())))
 
 
 class MotoStream:

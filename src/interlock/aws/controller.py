@@ -23,7 +23,9 @@ from interlock.aws.streams import StreamBatch
 from interlock.aws.timers import SchedulerTimers
 from interlock.control.context import Control, Settings
 from interlock.decide.templates import for_jobs
+from interlock.model.config import PipelineConfig
 from interlock.model.keys import Table
+from interlock.model.run import Run
 from interlock.ports.clock import Clock
 from interlock.ports.jobs import JobRunner
 from interlock.ports.probes import Prober
@@ -77,18 +79,42 @@ def prober(settings: AwsSettings) -> Prober:
     return Probes(given, secrets(settings))
 
 
+def refused(config: PipelineConfig) -> list[str]:
+    """Why the functions cannot run a config; it is CONFIG_INVALID then."""
+    from interlock.aws.refusals import impossible
+    from interlock.config.problems import format_path
+
+    return [f"{format_path(one.path)}: {one.message}" for one in impossible(config)]
+
+
+def _look_first(control: Control, run: Run) -> None:
+    # Loaded with the first run that has probes.
+    from interlock.aws.looking import look_first
+
+    look_first(control, run)
+
+
 class Controller:
     """Everything of one process, each part made when it is first used."""
 
-    def __init__(self, settings: AwsSettings, clients: Clients | None = None, clock_: Clock | None = None) -> None:
+    def __init__(
+        self,
+        settings: AwsSettings,
+        clients: Clients | None = None,
+        clock_: Clock | None = None,
+        *,
+        probes: bool = False,
+    ) -> None:
+        """`probes`: this process looks before it evaluates."""
         self.settings = settings
+        self.probes = probes
         self.clients = clients or Clients()
         self.clock = clock_ or clock()
 
     @cached_property
     def store(self) -> DynamoStore:
         """The four tables."""
-        return DynamoStore(self.clients("dynamodb"), self.settings.tables, self.clock, pause=pause)
+        return DynamoStore(self.clients("dynamodb"), self.settings.tables, self.clock, pause=pause, refused=refused)
 
     @cached_property
     def executions(self) -> StepFunctionsExecutions:
@@ -140,6 +166,8 @@ class Controller:
             clock=self.clock,
             new_id=new_id,
             settings=self.control_settings,
+            probes=prober(self.settings) if self.probes else None,
+            look_first=_look_first if self.probes else None,
         )
 
     @property
@@ -168,4 +196,5 @@ class Controller:
 
 def from_environment(function: Function, variables: Mapping[str, str] | None = None) -> Controller:
     """The controller of a function; SettingsError names every variable that is missing or wrong."""
-    return Controller(read_settings(os.environ if variables is None else variables, function))
+    settings = read_settings(os.environ if variables is None else variables, function)
+    return Controller(settings, probes=function is Function.ORCHESTRATOR)

@@ -25,13 +25,31 @@ _PROBES: Final = {
 
 def refusals(config: PipelineConfig, execution_timeout: timedelta) -> Iterator[Finding]:
     """Why AWS does not run this config; nothing for one that runs."""
-    yield from _job(config)
+    yield from impossible(config)
     yield from _polling(config)
+    yield from _windows(config, execution_timeout)
+
+
+def impossible(config: PipelineConfig) -> Iterator[Finding]:
+    """What the functions cannot do at all: one that reaches the store anyway is CONFIG_INVALID."""
+    yield from _job(config)
     for index, probe in enumerate(config.probes):
         if probe.type in _PROBES:
             message = f"{probe.type} probes do not run on AWS: {_PROBES[probe.type]}; use an http or s3 probe, or write"
             yield Finding(("probes", index, "type"), f"{message} the sensor {probe.key!r} from a job of your own")
-    yield from _windows(config, execution_timeout)
+    yield from _unseen_triggers(config)
+
+
+def _unseen_triggers(config: PipelineConfig) -> Iterator[Finding]:
+    """Here a probe looks while a run waits, so one that is to open the run would never look."""
+    probed = {probe.key: index for index, probe in enumerate(config.probes)}
+    for schedule in config.all_schedules:
+        key = schedule.trigger.key if schedule.trigger is not None else None
+        if key in probed and schedule.cron is None:
+            message = f"the probe {key!r} is to open the run, and on AWS a probe looks only while a run waits: open the"
+            yield Finding(
+                ("probes", probed[key], "key"), f"{message} run by cron, or write the sensor {key!r} yourself"
+            )
 
 
 def _job(config: PipelineConfig) -> Iterator[Finding]:

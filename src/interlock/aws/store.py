@@ -23,6 +23,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from interlock.aws import attributes, failures
 from interlock.aws.attributes import INDEX_PK, INDEX_SK, OWN, PK, SK, Attributes
 from interlock.aws.expressions import Expression, applied, condition_text, update_condition, update_text
+from interlock.model.config import PipelineConfig
 from interlock.model.errors import CommitRefusedError, ThrottledError, UnavailableError
 from interlock.model.keys import CONFIG, PIPELINE, Table
 from interlock.model.times import epoch_millis
@@ -74,11 +75,14 @@ class DynamoStore:
         clock: Clock,
         *,
         pause: Callable[[float], object] = _sleep,
+        refused: Callable[[PipelineConfig], Sequence[str]] = lambda _: (),
     ) -> None:
+        """`refused`: why the functions of this environment cannot run a config; see `catalog`."""
         self._client = client
         self._tables = dict(tables)
         self._clock = clock
         self._pause = pause
+        self.refused = refused
 
     # ------------------------------------------------------------------------------------------------ reading
 

@@ -1,7 +1,6 @@
 """`did you mean`: the nearest of the names there are."""
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Final
 
 from interlock.model.config import Check, JobType
@@ -63,6 +62,8 @@ def closest(word: str, choices: Iterable[str]) -> str | None:
     """The choice nearest to a word, whatever its case."""
     if len(word) > _LONGEST:
         return None
+    from difflib import get_close_matches  # for a config that is wrong; functions read those that are right
+
     by_folded = {choice.casefold(): choice for choice in choices}
     found = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[found[0]] if found else None

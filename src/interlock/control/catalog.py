@@ -190,9 +190,13 @@ Parsed = tuple[PipelineConfig | None, tuple[str, ...]]
 def _checked(store: Store, encoded: bytes) -> Parsed:
     """The config, or all its errors. The calendars are looked up only for one that names some."""
     config, errors = _parse(encoded, None)
-    if config is not None and not any(map(named_calendars, config.all_schedules)):
-        return config, errors
-    return _parse(encoded, _calendar_names(store))
+    if config is None or any(map(named_calendars, config.all_schedules)):
+        config, errors = _parse(encoded, _calendar_names(store))
+    # A runtime that cannot run every config says so by its store: there is none here that could start such a job.
+    refused = getattr(store, "refused", None)
+    if config is not None and refused is not None and (reasons := tuple(refused(config))):
+        return None, reasons
+    return config, errors
 
 
 def named_calendars(schedule: Schedule) -> list[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from interlock.control.sensor_quotas import SensorQuotas
+from interlock.model.run import Run
 from interlock.ports.clock import Clock
 from interlock.ports.executions import Executions
 from interlock.ports.jobs import JobRunner
@@ -49,6 +50,8 @@ class Control:
     """Who looks for probes; None: nobody does, and nobody waits for them."""
     quotas: SensorQuotas | None = None
     """What the sensors of a pipeline may take; None: nobody counts."""
+    look_first: "Callable[[Control, Run], object] | None" = None
+    """Take the looks that an evaluation of a run would wait for; None: they are taken at their own times."""
 
     def now(self) -> datetime:
         """The current instant."""

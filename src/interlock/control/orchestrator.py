@@ -105,6 +105,7 @@ def evaluate(control: Control, task: Task) -> Output:
     """Evaluate the rules; remember what passed, or say how long to wait."""
     active = _active(control, task)
     left_line: list[str] = []
+    looked: list[RunKey] = []
 
     def decide() -> tuple[Output, list[Write]]:
         left_line.clear()
@@ -113,8 +114,11 @@ def evaluate(control: Control, task: Task) -> Output:
             return {"status": SUPERSEDED}, []
         if run.passed_at is not None:
             return {"status": "passed"}, []
-        now = control.now()
         config = _config_of(control, run)
+        if control.look_first is not None and config.probes and not looked:
+            looked.append(run.key)
+            control.look_first(control, run)
+        now = control.now()
         names = [one.key for one in readiness.all_readings(config, run.schedule)]
         sensors = readiness.gather(control.store, config, run.key, names)
         verdict = readiness.verdict(config, run.key, sensors, now)

@@ -69,6 +69,30 @@ def claim_next(control: Control, pipeline: str, key: str) -> Claim | datetime | 
     return following
 
 
+def claim_awaited(control: Control, run: Run) -> list[Claim]:
+    """The looks that an evaluation of this run would wait for and that are due, now ours.
+
+    For a runtime without a clock of probes: whoever evaluates looks first.
+    """
+    current = catalog.current(control.store, run.pipeline)
+    if current is None or not current.probes:
+        return []
+    opened = catalog.opened_with(control.store, run.pipeline, run.config_version)
+    names = {reading.key for reading in readiness.input_readings(opened, opened.schedule_of(run.schedule))}
+    now, claims = control.now(), list[Claim]()
+    for probe in current.probes:
+        if probe.key not in names or _current(control, run.pipeline, probe.key) is None:
+            continue
+        period = run.key.period if probes.is_dated(probe) else None
+        state = _state(control.store, run.pipeline, probes.sensor_key(probe, period))
+        definition = records.digest(probes.definition(probe))
+        if probes.due_at(state, definition, probes.interval_of(current, probe), now) > now:
+            continue
+        claimed = _claim(control, current, probe, period, state, definition)
+        claims += [] if claimed is None else [claimed]
+    return claims
+
+
 def _current(control: Control, pipeline: str, key: str) -> tuple[PipelineConfig, Probe] | None:
     config = catalog.current(control.store, pipeline)
     probe = find_probe(config, key) if config is not None else None

@@ -16,7 +16,7 @@ from interlock.control.context import Control
 from interlock.decide import sla
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
-from interlock.model.errors import InterlockError
+from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.events import CATALOGUE, Event
 from interlock.model.keys import RunKey
 from interlock.model.run import Run, RunStatus, SlaKind, SlaOutcome, SlaState, Word
@@ -27,6 +27,9 @@ from interlock.ports.timers import Timer, TimerKind
 
 def handle(control: Control, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The entry point of the lifecycle's SLA states and of timers."""
+    missing = [name for name in ("pipeline", "schedule", "date") if name not in payload]
+    if missing:
+        raise InvalidValueError(f"the sla-monitor is not told which run it is about: {', '.join(missing)} is missing")
     key = RunKey(str(payload["pipeline"]), str(payload["schedule"]), str(payload["date"]))
     mode = str(payload.get("mode", ""))
     act = _MODES.get(mode)

@@ -5,7 +5,6 @@ for as deep as the catalogue lists them; where the pattern names its event types
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, Final
 
 from interlock.decide.event_size import CUT
@@ -91,6 +90,8 @@ def _named(value: Any) -> list[Any]:
 
 
 def _near(name: str, known: Collection[str]) -> str:
+    from difflib import get_close_matches  # for a name that is wrong; functions read those that are right
+
     folded = {one.casefold(): one for one in known}
     found = get_close_matches(name.casefold()[:128], folded, n=1, cutoff=0.6)
     return f"; did you mean {folded[found[0]]}?" if found else ""

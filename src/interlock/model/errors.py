@@ -1,7 +1,6 @@
 """One error root. A message says what was wrong, where, and what to do."""
 
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 from itertools import islice
 from typing import Final
 
@@ -70,6 +69,8 @@ class UnknownPipelineError(InterlockError):
 
     def __str__(self) -> str:
         if self._hint is None:
+            from difflib import get_close_matches  # rarely needed, and every process imports this file
+
             near = get_close_matches(self._name[:_LONGEST_NAME], islice(self._names(), _MOST_NAMES), n=3)
             self._hint = f"; did you mean {' or '.join(near)}?" if near else ""
         return f"{self.plain}{self._hint}"

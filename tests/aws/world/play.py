@@ -43,6 +43,7 @@ class AwsWorld(World):
         wiring.pause = lambda seconds: None
         wiring.job_runners = lambda settings, clock: self.targets.runners()
         wiring.prober = lambda settings: self.probes
+        wiring.refused = lambda config: []  # the scripted targets and probes stand for those that AWS has not
         clients: Any = modules["interlock.aws.clients"]
         clients.make_client = client
         invocation: Any = modules["interlock.aws.invocation"]

@@ -3,14 +3,21 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from interlock.aws.controller import Controller
 from interlock.aws.invocation import Entry
 from interlock.aws.settings import Function
 from interlock.control import orchestrator
+from interlock.model.errors import InvalidValueError
 
 
 def handle(controller: Controller, event: Mapping[str, Any]) -> Any:
     """One task: `mode` and the run it is about."""
+    try:
+        msgspec.convert(event, orchestrator.Task)
+    except msgspec.ValidationError as error:
+        raise InvalidValueError(f"this is no task of the lifecycle: {error}") from error
     return orchestrator.handle(controller.control, event)
 
 
