@@ -2,6 +2,7 @@
 
 import fcntl
 import json
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,9 @@ from interlock.aws import attributes
 from tests.aws import planned
 from tests.aws.runtime_api import EmptyAws, RuntimeApi, started
 from tools.packages.build import LARGEST, build, this_architecture
-from tools.packages.imports import handler_module, imports_of, path_of
+from tools.packages.imports import RUNTIME, handler_module, imported_at_once, imports_of, path_of
 from tools.terraform import offline
 
-_FUNCTIONS = tuple(name for name in offline.FUNCTIONS if path_of(handler_module(name)) is not None)
 _RUN = {"pipeline": "silver-orders", "schedule": "stream", "date": "2026-03-01", "attempt": 1}
 
 
@@ -30,8 +30,8 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (folder / "packages.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (out / "manifest.json").is_file():
-            build(out, this_architecture(), _FUNCTIONS)
-            for name in _FUNCTIONS:
+            build(out, this_architecture())
+            for name in offline.FUNCTIONS:
                 zipfile.ZipFile(out / f"{name}.zip").extractall(out / name)
     return out
 
@@ -84,12 +84,24 @@ def stream_record(table: str, pk: str, sk: str, image: dict[str, Any]) -> dict[s
 # ------------------------------------------------------------------------------------------------------- content
 
 
-@pytest.mark.parametrize("function", _FUNCTIONS)
+@pytest.mark.parametrize("function", offline.FUNCTIONS)
 def test_a_package_has_what_its_function_imports_and_nothing_else(packages: Path, function: str) -> None:
     names = zipfile.ZipFile(packages / f"{function}.zip").namelist()
     tops = {name.split("/")[0] for name in names}
-    assert not tops & {"boto3", "botocore", "greenlet", "litestar", "rich", "typer", "uvicorn", "yaml", "sqlalchemy"}
+    assert not tops & {
+        "boto3",
+        "botocore",
+        "greenlet",
+        "litestar",
+        "rich",
+        "typer",
+        "uvicorn",
+        "yaml",
+        "sqlalchemy",
+        "pygments",
+    }
     assert ("holidays" in tops) is (function not in ("event-sink", "alert-dispatcher"))
+    assert ("slack_sdk" in tops) is (function == "alert-dispatcher")
     ours = {name for name in names if name.startswith("interlock/")}
     assert not [name for name in ours if name.startswith(("interlock/cli", "interlock/api", "interlock/embedded"))]
     assert {path.split("/src/")[1] for path in map(str, imports_of(function).modules.values())} <= ours
@@ -97,7 +109,19 @@ def test_a_package_has_what_its_function_imports_and_nothing_else(packages: Path
     assert not [name for name in names if name.endswith((".pyi", "RECORD", "INSTALLER"))]
 
 
-@pytest.mark.parametrize("function", _FUNCTIONS)
+@pytest.mark.parametrize("function", offline.FUNCTIONS)
+def test_nothing_is_left_out_that_is_loaded_at_once(function: str) -> None:
+    found = imports_of(function)
+    for name, path in found.modules.items():
+        for needed in imported_at_once(path):
+            module = needed if path_of(needed) is not None else needed.rpartition(".")[0]
+            assert not needed.startswith("interlock.") or module in found.modules, f"{name} imports {needed}"
+            third = needed.split(".")[0]
+            known = third in found.packages or third in sys.stdlib_module_names or third in RUNTIME
+            assert third == "interlock" or known, f"{name} imports {needed}"
+
+
+@pytest.mark.parametrize("function", offline.FUNCTIONS)
 def test_a_package_is_small(packages: Path, function: str) -> None:
     assert sum(one.file_size for one in zipfile.ZipFile(packages / f"{function}.zip").infolist()) <= LARGEST
 
@@ -146,7 +170,7 @@ def test_a_package_answers_its_first_invocation(
     assert _CALLS[function] in {call.partition(".")[2] for call in aws.calls}
 
 
-@pytest.mark.parametrize("function", _FUNCTIONS)
+@pytest.mark.parametrize("function", offline.FUNCTIONS)
 def test_what_is_wrong_is_told_by_its_name(
     packages: Path, python: Path, function: str, api: RuntimeApi, aws: EmptyAws
 ) -> None:

@@ -31,16 +31,26 @@ _NEVER: Final = (
     "interlock.probes.command",
     "interlock.probes.file",
     "interlock.probes.sql",
+    "rich",  # colours of a terminal
 )
 # Only the orchestrator asks probes; it and the stream-router (a rerun, the end of a job) call the targets of jobs.
 _NO_PROBES: Final = ("interlock.probes",)
+# The event-sink decides who hears of an event, the alert-dispatcher tells them.
+_NO_ROUTING: Final = ("interlock.aws.alerts", "interlock.control.alert_channels")
+_NO_CHANNELS: Final = (
+    "interlock.aws.channels",
+    "interlock.aws.dispatching",
+    "interlock.alerts.slack",
+    "interlock.alerts.webhook",
+)
+_NO_ALERTS: Final = (*_NO_ROUTING, *_NO_CHANNELS)
 _NO_CALENDARS: Final = ("holidays",)
 LEFT_OUT: Final[Mapping[str, tuple[str, ...]]] = {
-    "stream-router": _NO_PROBES,
-    "orchestrator": (),
-    "sla-monitor": _NO_PROBES,
-    "watchdog": _NO_PROBES,
-    "event-sink": (*_NO_PROBES, *_NO_CALENDARS),
+    "stream-router": (*_NO_PROBES, *_NO_ALERTS),
+    "orchestrator": _NO_ALERTS,
+    "sla-monitor": (*_NO_PROBES, *_NO_ALERTS),
+    "watchdog": (*_NO_PROBES, *_NO_ALERTS),
+    "event-sink": (*_NO_PROBES, *_NO_CHANNELS, *_NO_CALENDARS),
     "alert-dispatcher": (*_NO_PROBES, *_NO_CALENDARS),
 }
 CALLS_JOBS: Final = frozenset({"orchestrator", "stream-router"})
@@ -103,16 +113,27 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
+def imported_at_once(path: Path) -> Iterator[str]:
+    """What a module imports when it is loaded: without that it cannot be."""
+    yield from _imports(_tree(path), skip=(ast.FunctionDef, ast.AsyncFunctionDef))
+
+
 def _imported(path: Path) -> Iterator[str]:
-    pending: list[ast.AST] = [_tree(path)]
+    yield from _imports(_tree(path))
+
+
+def _imports(tree: ast.Module, skip: tuple[type[ast.AST], ...] = ()) -> Iterator[str]:
+    pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
+        if skip and isinstance(node, skip):
+            continue
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             pending += node.orelse
         elif isinstance(node, ast.Import):
             yield from (one.name for one in node.names)
         elif isinstance(node, ast.ImportFrom):
-            assert node.module is not None, f"{path}: imports are absolute"
+            assert node.module is not None, "imports are absolute"
             yield node.module
             yield from (f"{node.module}.{one.name}" for one in node.names)
         else:
