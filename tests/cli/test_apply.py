@@ -38,9 +38,9 @@ def test_it_creates_the_store_and_says_what_it_wrote(capsys: pytest.CaptureFixtu
     with reading(find_target()) as reader:
         assert catalog.calendars(reader.store)["closed"].dates == ["2026-12-25"]
         found = catalog.stored(reader.store, "gold")
-    assert found is not None
+        assert found is not None
+        assert catalog.first_applied(reader.store, found) is not None
     assert found.config is not None
-    assert found.first_applied_at is not None
 
 
 def test_applying_again_changes_nothing(capsys: pytest.CaptureFixture[str], project: Path) -> None:

@@ -4,6 +4,7 @@ Items are read fresh each time and parsed once per version, so that a config cha
 under way keeps the version it was opened with.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
@@ -22,18 +23,21 @@ from interlock.model.keys import RunKey, Table
 from interlock.model.periods import Period
 from interlock.model.run import Run
 from interlock.model.times import format_instant, parse_instant
-from interlock.ports.store import Delete, Item, Key, Matches, Missing, Present, Put, Require, Store, Update, Write
+from interlock.ports.store import Delete, Item, Key, Matches, Missing, Present, Put, Require, Span, Store, Write
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """A pipeline as the store has it: a config, or the errors that make it none."""
+    """A pipeline as the store has it: a config, or the errors that make it none.
+
+    `first_applied_before`: from an item of an earlier version, which kept it there; ask `first_applied`.
+    """
 
     pipeline: str
     version: str
     config: PipelineConfig | None
     errors: tuple[str, ...]
     document: dict[str, Any]
-    first_applied_at: datetime | None
+    first_applied_before: datetime | None = None
     applied_at: datetime | None = None
 
 
@@ -54,6 +58,45 @@ def stored_as(store: Store, pipeline: str, item: Item) -> Stored:
         config = None
     first, latest = parse_instant(item.get("firstAppliedAt")), parse_instant(item.get("appliedAt"))
     return Stored(pipeline, version, config, errors, document, first, latest)
+
+
+def first_applied(store: Store, found: Stored) -> datetime | None:
+    """When a pipeline was first applied; None before its config was routed.
+
+    Kept apart from the CONFIG item, which belongs to whoever deploys the pipeline: a tool that compares it with what it
+    wrote would find it changed forever.
+    """
+    return _earlier(found, store.get(_applied_key(found.pipeline)) or {})
+
+
+def stored_since(store: Store, pipeline: str) -> tuple[Stored, datetime | None] | None:
+    """A stored pipeline and when it was first applied, in one read."""
+    key = control_key(keys.pipeline_pk(pipeline), keys.CONFIG)
+    item, applied = store.get_many([key, _applied_key(pipeline)])
+    if item is None:
+        return None
+    found = stored_as(store, pipeline, item)
+    return found, _earlier(found, applied or {})
+
+
+def first_applied_of_all(store: Store, found: Sequence[Stored]) -> list[datetime | None]:
+    """When each of these was first applied."""
+    where = [_applied_key(one.pipeline) for one in found]
+    rows = store.read_spans(Table.CONTROL, [Span(key.pk, key.sk, key.sk + "\0") for key in where], dict[str, Any])
+    return [_earlier(one, items[0][1] if items else {}) for one, items in zip(found, rows, strict=True)]
+
+
+def _earlier(found: Stored, applied: Item) -> datetime | None:
+    known = (parse_instant(applied.get("firstAppliedAt")), found.first_applied_before)
+    return min((at for at in known if at is not None), default=None)
+
+
+def _applied_key(pipeline: str) -> Key:
+    return control_key(keys.pipeline_pk(pipeline), keys.APPLIED)
+
+
+def _first_applied_write(pipeline: str, at: datetime) -> Put:
+    return Put(_applied_key(pipeline), {"firstAppliedAt": format_instant(at)}, Missing())
 
 
 @lru_cache(maxsize=20_000)
@@ -270,11 +313,14 @@ def apply_config(control: Control, config: PipelineConfig, document: dict[str, A
         before = control.store.get(key)
         if before is not None and before.get("version") == version:
             return False
-        now = format_instant(control.now())
-        item: Item = {"document": document, "version": version, "appliedAt": now}
-        item["firstAppliedAt"] = (before or {}).get("firstAppliedAt") or now
+        now = control.now()
+        item: Item = {"document": document, "version": version, "appliedAt": format_instant(now)}
         when = Missing() if before is None else Matches({"version": before.get("version")})
         writes: list[Write] = [Put(key, item, when), version_of(config, document), *link_writes(config)]
+        if control.store.get(_applied_key(config.id)) is None:
+            # An item of an earlier version kept it itself, and is replaced now.
+            first = parse_instant((before or {}).get("firstAppliedAt")) or now
+            writes.append(_first_applied_write(config.id, first))
         if control.store.commit(writes) is None:
             return True
     raise StoreError(f"{config.id}: the config keeps changing under the apply; try again")
@@ -296,9 +342,8 @@ def config_changed(control: Control, pipeline: str) -> None:
         return
     now = control.now()
     _report_state(control, pipeline)
-    key = control_key(keys.pipeline_pk(pipeline), keys.CONFIG)
-    if found.first_applied_at is None:
-        control.store.commit([Update(key, set={"firstAppliedAt": format_instant(now)}, when=Present())])
+    if first_applied(control.store, found) is None:
+        control.store.commit([_first_applied_write(pipeline, now)])
     if found.config is not None and control.store.get(_version_key(pipeline, found.version)) is None:
         control.store.commit([version_of(found.config, found.document), *link_writes(found.config)])
 
@@ -353,13 +398,17 @@ def delete_config(control: Control, pipeline: str, *, reason: str = "", by: str 
             reason=reason or None,
             removedBy=by or None,
         )
-        return True, [Delete(key, Present()), put_event(removed)]
+        return True, [Delete(key, Present()), Delete(_applied_key(pipeline)), put_event(removed)]
 
     return settle_commit(control, decide)
 
 
 def _retire(control: Control, pipeline: str) -> None:
     """Remember a deleted pipeline that has runs under way: the watchdog still sees to it that they end."""
+    if control.store.get(_applied_key(pipeline)) is not None:
+        # Removed past our own API: applied again, it is a new one.
+        gone = Require(control_key(keys.pipeline_pk(pipeline), keys.CONFIG), Missing())
+        control.store.commit([Delete(_applied_key(pipeline)), gone])
     if control.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.ACTIVE, limit=1):
         control.store.commit([Put(control_key(keys.CONTROLLER, keys.RETIRED + pipeline), {"pipeline": pipeline})])
 
@@ -381,7 +430,7 @@ def watched_since(store: Store, pipeline: str) -> datetime | None:
     """The later of the controller's first start and the pipeline's first application: nothing is missed before."""
     started = controller_started(store)
     found = stored(store, pipeline)
-    applied = found.first_applied_at if found is not None else None
+    applied = first_applied(store, found) if found is not None else None
     return max((one for one in (started, applied) if one is not None), default=None)
 
 

@@ -188,10 +188,13 @@ class _Lanes:
         self._next = NextRuns(store, now.at)
         self._calendars = self._next.calendars
         self._started = catalog.controller_started(store) or now.at
+        self._applied: dict[str, datetime | None] = {}
 
     def look(self, found: Sequence[Stored], *, cells: bool) -> list[tuple[Rows, Stand]]:
         """How pipelines stand; with `cells`, the rows hold the runs of the columns, too."""
         now = self._now
+        applied = catalog.first_applied_of_all(self._store, found)
+        self._applied |= {one.pipeline: at for one, at in zip(found, applied, strict=True)}
         read = lane_rows.read_rows(self._store, found, self._columns if cells else None, now.at)
         return [
             (
@@ -213,7 +216,7 @@ class _Lanes:
         return [self._view(rows, stand, alerts.get(rows.found.pipeline, ())) for rows, stand in looked]
 
     def _watched_since(self, found: Stored) -> datetime:
-        applied = found.first_applied_at
+        applied = self._applied.get(found.pipeline)
         return self._started if applied is None else max(self._started, applied)
 
     # ------------------------------------------------------------------------------------------------------- cells

@@ -45,10 +45,13 @@ class Terms(msgspec.Struct, frozen=True):
 
 def terms_of(store: Store, found: catalog.Stored | None) -> Terms | None:
     """The terms of a stored pipeline; None when nothing is promised: it is gone, invalid or a dry run."""
-    if found is None or found.config is None or found.config.dry_run or found.first_applied_at is None:
+    if found is None or found.config is None or found.config.dry_run:
+        return None
+    applied = catalog.first_applied(store, found)
+    if applied is None:
         return None
     named = any(catalog.named_calendars(schedule) for schedule in found.config.all_schedules)
-    since = catalog.watched_since(store, found.pipeline) or found.first_applied_at
+    since = max(catalog.controller_started(store) or applied, applied)
     return Terms(found.config, found.version, catalog.calendars(store) if named else {}, since)
 
 

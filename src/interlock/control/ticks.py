@@ -51,7 +51,7 @@ def places(control: Control, pipeline: str, kept: Kept) -> list[Place]:
     found = catalog.stored(control.store, pipeline)
     if found is None or found.config is None or found.config.dry_run:
         return []
-    since = max(catalog.first_started(control), found.first_applied_at or control.now())
+    since = max(catalog.first_started(control), catalog.first_applied(control.store, found) or control.now())
     return [
         Place(found.config, schedule, kept(schedule) or begin(control, found.config, schedule, since))
         for schedule in found.config.all_schedules

@@ -132,7 +132,7 @@ def pipeline(store: Store, pipeline_id: str, now: datetime) -> PipelineDetail:
         **pipeline_list.summaries(store, [found], now)[0],
         document=without_secrets(found.document),
         reads=reads_of(found.config) if found.config else [],
-        first_applied_at=found.first_applied_at,
+        first_applied_at=catalog.first_applied(store, found),
     )
 
 

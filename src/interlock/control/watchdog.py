@@ -84,7 +84,7 @@ def run(control: Control, *, quiet_to: datetime | None = None) -> list[str]:
         if found is None or found.config is None or found.config.dry_run:
             errors |= _failing("active-runs", pipeline, partial(_see_through, control, pipeline))
             continue
-        since = max(started, found.first_applied_at or now)
+        since = max(started, catalog.first_applied(control.store, found) or now)
         watched = Watched(found.config, found.version, named, since, now, lookback, changed)
         for name, check in CHECKS:
             errors = _failing(name, pipeline, partial(check, control, watched)) | errors
