@@ -1,6 +1,7 @@
 """StepFunctionsExecutions: names, closed executions and tokens on moto, and answers that only AWS gives."""
 
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,11 +10,13 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from interlock.aws.clients import Clients
+from interlock.aws.clock import LambdaClock
 from interlock.aws.executions import StepFunctionsExecutions, execution_arn
 from interlock.model.errors import AccessError, ThrottledError, UnavailableError
 from interlock.ports.executions import StartResult
 from tests.aws.dynamo import session
 from tests.aws.installation import ACCOUNT, MACHINE
+from tests.conformance.manual_clock import ManualClock
 
 INPUT = {"pipeline": "gold", "attempt": 1}
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/states"
@@ -29,8 +32,14 @@ def client() -> Iterator[Any]:
 
 
 @pytest.fixture
-def executions(client: Any) -> StepFunctionsExecutions:
-    return StepFunctionsExecutions(Clients(lambda _: client), MACHINE)
+def clock() -> LambdaClock:
+    """The real one: moto says by it when an execution began."""
+    return LambdaClock()
+
+
+@pytest.fixture
+def executions(client: Any, clock: LambdaClock) -> StepFunctionsExecutions:
+    return StepFunctionsExecutions(Clients(lambda _: client), MACHINE, clock)
 
 
 def test_a_start_may_be_repeated_while_it_is_open(client: Any, executions: StepFunctionsExecutions) -> None:
@@ -40,6 +49,19 @@ def test_a_start_may_be_repeated_while_it_is_open(client: Any, executions: StepF
     assert executions.start("one", dict(reversed(INPUT.items()))) is StartResult.STARTED, "AWS cannot tell it apart"
     assert executions.start("one", {**INPUT, "attempt": 2}) is StartResult.ALREADY_OPEN
     assert len(client.list_executions(stateMachineArn=MACHINE)["executions"]) == 1
+
+
+@pytest.mark.parametrize(("seconds", "result"), [(0.5, StartResult.STARTED), (60, StartResult.ALREADY_OPEN)])
+def test_a_repeated_start_is_told_by_when_the_execution_began(
+    client: Any, clock: LambdaClock, seconds: float, result: StartResult
+) -> None:
+    class Later(ManualClock):
+        def now(self) -> datetime:
+            return clock.now() + timedelta(seconds=seconds)
+
+    executions = StepFunctionsExecutions(Clients(lambda _: client), MACHINE, Later())
+    client.start_execution(stateMachineArn=MACHINE, name="one", input='{"attempt":1,"pipeline":"gold"}')
+    assert executions.start("one", INPUT) is result
 
 
 def test_a_name_is_used_once(client: Any, executions: StepFunctionsExecutions) -> None:

@@ -8,6 +8,7 @@ import os
 import random
 import uuid
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -119,7 +120,7 @@ class Controller:
     @cached_property
     def executions(self) -> StepFunctionsExecutions:
         """The state machine."""
-        return StepFunctionsExecutions(self.clients, self.settings.state_machine_arn)
+        return StepFunctionsExecutions(self.clients, self.settings.state_machine_arn, self.clock)
 
     @cached_property
     def timers(self) -> SchedulerTimers:
@@ -177,6 +178,7 @@ class Controller:
             execution_timeout=self.settings.execution_timeout,
             stretch_timeout=False,
             tick_timers=True,
+            wake_every=timedelta(seconds=1),
             trigger_max_attempts=self.settings.trigger_max_attempts,
             pools=self.settings.pools,
             environment=for_jobs(self.settings.variables),

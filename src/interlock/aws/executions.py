@@ -1,10 +1,12 @@
 """Executions of the lifecycle on Step Functions (Standard).
 
 A start is safe to repeat: Step Functions answers the start of an open execution with the same name and input as if it
-were the first, so STARTED here means "it is open now". A name is used once in 90 days. `is_open` may be seconds old.
+were the first, and is told apart by when it says that the execution began; within a second nobody can tell. A name is
+used once in 90 days. `is_open` may be seconds old.
 """
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 import msgspec
@@ -12,8 +14,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from interlock.aws.clients import Clients
 from interlock.aws.failures import code_of, translated
+from interlock.ports.clock import Clock
 from interlock.ports.executions import StartResult
 
+# Clocks differ, and the answer has whole milliseconds.
+_SURELY_BEFORE: Final = timedelta(seconds=1)
 _SERVICE: Final = "stepfunctions"
 _NOBODY_WAITS: Final = frozenset({"InvalidToken", "TaskDoesNotExist", "TaskTimedOut"})
 
@@ -21,21 +26,24 @@ _NOBODY_WAITS: Final = frozenset({"InvalidToken", "TaskDoesNotExist", "TaskTimed
 class StepFunctionsExecutions:
     """`ports.executions.Executions`. `machine` is the ARN of the state machine."""
 
-    def __init__(self, clients: Clients, machine: str) -> None:
+    def __init__(self, clients: Clients, machine: str, clock: Clock) -> None:
         self._clients = clients
+        self._clock = clock
         self._machine = machine
 
     def start(self, name: str, input_: Mapping[str, Any]) -> StartResult:
         """Start an execution of the lifecycle under a name that was never used before."""
         # Byte for byte the same for the same input: that is what a repeated start is told by.
         text = msgspec.json.encode(input_, order="sorted").decode()
+        called = self._clock.now()
         try:
-            self._client.start_execution(stateMachineArn=self._machine, name=name, input=text)
+            answer = self._client.start_execution(stateMachineArn=self._machine, name=name, input=text)
         except (ClientError, BotoCoreError) as error:
             if not isinstance(error, ClientError) or code_of(error) != "ExecutionAlreadyExists":
                 raise translated(error, f"starting the execution {name}") from error
             return StartResult.ALREADY_OPEN if self.is_open(name) else StartResult.ALREADY_CLOSED
-        return StartResult.STARTED
+        before = answer["startDate"] < called - _SURELY_BEFORE
+        return StartResult.ALREADY_OPEN if before else StartResult.STARTED
 
     def is_open(self, name: str) -> bool:
         """Was it started, and has it not ended, as far as Step Functions has heard by now?"""
