@@ -127,6 +127,7 @@ def test_the_tests_of_a_line_are_those_that_run_it(tmp_path: Path) -> None:
     assert {test.split("::")[0] for test in found} == {"tests/decide/test_masking.py"}
     imports = next(line for line, text in enumerate(lines, start=1) if text.startswith("import "))
     assert covering.of(FILE, [imports]) == tests, "an import is everybody's"
+    assert set(found) <= set(covering.seconds)
 
 
 def test_the_tests_named_after_the_module_come_first_and_a_fixture_means_its_whole_file() -> None:
@@ -136,9 +137,9 @@ def test_the_tests_named_after_the_module_come_first_and_a_fixture_means_its_who
     assert named == {
         "tests/control/test_a.py::test_x[1]", "tests/control/test_b.py", "tests/journeys/test_journeys.py::test_j",
     }  # fmt: skip
-    covering = Covering(("tests/journeys", "tests/control"), {"src/b.py": {3: named}}, {})
+    covering = Covering((), {"src/b.py": {3: named}}, {}, {"tests/control/test_a.py::test_x[1]": 2.5})
     order = [test.split("::")[0].rpartition("/")[2] for test in covering.of("src/b.py", [3])]
-    assert order == ["test_b.py", "test_journeys.py", "test_a.py"]
+    assert order == ["test_b.py", "test_journeys.py", "test_a.py"], "the quick ones before the slow ones"
 
 
 def test_a_function_that_remembers_its_results_is_everybodys() -> None:

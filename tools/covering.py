@@ -9,8 +9,9 @@ import ast
 import os
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -32,19 +33,20 @@ class Covering:
     tests: tuple[str, ...]
     by_line: Mapping[str, Mapping[int, frozenset[str]]]
     for_all: Mapping[str, frozenset[int]]
+    seconds: Mapping[str, float] = field(default_factory=dict)
 
     def of(self, file: str, lines: Iterable[int]) -> tuple[str, ...]:
-        """The tests that run one of these lines: those named after the module first. All where that is not known."""
+        """The tests that run one of these lines: those named after the module first, then the quick ones.
+
+        All tests where that is not known.
+        """
         lines = frozenset(lines)
         if lines & self.for_all.get(file, frozenset()):
             return self.tests
         known = self.by_line.get(file, {})
         found = frozenset().union(*(known.get(line, frozenset()) for line in lines))
-        return tuple(sorted(found, key=lambda test: (Path(file).stem not in test.split("::")[0], self._order(test))))
-
-    def _order(self, test: str) -> tuple[int, str]:
-        place = next((at for at, start in enumerate(self.tests) if test.startswith(start)), len(self.tests))
-        return place, test
+        own = f"test_{Path(file).stem}.py"
+        return tuple(sorted(found, key=lambda test: (own not in test, self.seconds.get(test, 0.0), test)))
 
 
 def measured(tests: Sequence[str], folder: str, place: Path, root: Path, source: Path) -> Covering | str:
@@ -52,8 +54,9 @@ def measured(tests: Sequence[str], folder: str, place: Path, root: Path, source:
     data, settings = place / "coverage.data", place / "coverage.ini"
     settings.write_text(_SETTINGS.format(source=source.parent / folder, data=data), encoding="utf-8")
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header"]
+    timed = [f"--junitxml={place / 'seconds.xml'}", "-o", "junit_family=xunit1"]
     done = subprocess.run(
-        [*command, "--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=", *tests],
+        [*command, "--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=", *timed, *tests],
         cwd=root,
         env=os.environ | {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
@@ -71,7 +74,13 @@ def measured(tests: Sequence[str], folder: str, place: Path, root: Path, source:
         by_line[file] = {line: frozenset(named_by(run_by)) for line, run_by in contexts.items()}
         imported = frozenset(line for line, run_by in contexts.items() if "" in run_by)
         for_all[file] = imported | remembered_lines(Path(name).read_text(encoding="utf-8"))
-    return Covering(tuple(tests), by_line, for_all)
+    return Covering(tuple(tests), by_line, for_all, _seconds(place / "seconds.xml"))
+
+
+def _seconds(report: Path) -> dict[str, float]:
+    """How long each test took."""
+    cases = ET.parse(report).iter("testcase")
+    return {f"{case.get('file')}::{case.get('name')}": float(case.get("time", 0)) for case in cases}
 
 
 def named_by(contexts: Iterable[str]) -> set[str]:
