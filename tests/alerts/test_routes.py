@@ -3,20 +3,11 @@
 import tomllib
 from datetime import timedelta
 
-import httpx
 import pytest
 
-from interlock.alerts.console import ConsoleChannel
-from interlock.alerts.slack import SlackChannel
-from interlock.alerts.webhook import WebhookChannel
 from interlock.config.alert_routes import AlertRoute, ChannelKind, parse_alert_routes
 from interlock.config.problems import Finding, format_path
-from interlock.control.alert_channels import Alerting, build_alerting
-from interlock.control.alert_dispatcher import Route, Routing
-from interlock.model.errors import InvalidValueError
-from interlock.model.events import EventType, Severity
-from tests.alerts.alerts import event
-from tests.conformance.manual_clock import ManualClock
+from interlock.model.events import Severity
 
 
 def parse(text: str) -> tuple[AlertRoute, ...]:
@@ -159,88 +150,3 @@ def test_names_of_webhooks_differ_by_address_and_do_not_show_it() -> None:
     assert first.name != second.name
     assert third.name == "webhook:HOOK_URL"
     assert "s3cr3t" not in repr((first, second, third)) + first.name
-
-
-# ------------------------------------------------------------------------------------------------- channels
-
-SETTINGS = """
-    [[alerts]]
-    channel = "slack"
-    slack_channel = "#a"
-    [[alerts]]
-    channel = "slack"
-    slack_channel = "#a"
-    pattern = { detail-type = ["JOB_COMPLETED"] }
-    [[alerts]]
-    channel = "webhook"
-    url_env = "HOOK_URL"
-    secret_env = "HOOK_SECRET"
-    headers_env = { Authorization = "HOOK_AUTH" }
-"""
-ENVIRONMENT = {
-    "SLACK_BOT_TOKEN": "xoxb-1\n",
-    "HOOK_URL": "https://example.com/",
-    "HOOK_SECRET": "k",
-    "HOOK_AUTH": "Bearer b",
-}
-
-
-def build(text: str, environment: dict[str, str]) -> Alerting:
-    settings = parse(text) if text else ()
-    return build_alerting(settings, environment, clock=ManualClock(), client=httpx.Client)
-
-
-def test_channels_are_made_once_per_destination() -> None:
-    alerting = build(SETTINGS, ENVIRONMENT)
-    slack, hook = alerting.channels.values()
-    assert isinstance(slack, SlackChannel)
-    assert isinstance(hook, WebhookChannel)
-    assert alerting.routing.channels_for(event(EventType.JOB_COMPLETED)) == ["slack:#a"]
-    assert alerting.routing.channels_for(event(EventType.SLA_BREACH)) == ["slack:#a", "webhook:HOOK_URL"]
-
-
-def test_missing_variables_are_all_named() -> None:
-    with pytest.raises(InvalidValueError) as caught:
-        build(SETTINGS, {"HOOK_URL": " ", "HOOK_AUTH": "s3cr3t\x00x"})
-    text = str(caught.value)
-    for name in ("SLACK_BOT_TOKEN", "HOOK_URL", "HOOK_SECRET", "HOOK_AUTH"):
-        assert text.count(f"variable {name} ") == 1, text
-    assert "s3cr3t" not in text
-
-
-def test_without_settings_warnings_go_to_the_console() -> None:
-    alerting = build("", {})
-    assert isinstance(alerting.channels["console"], ConsoleChannel)
-    assert alerting.routing.channels_for(event(EventType.SLA_WARNING)) == ["console"]
-    assert alerting.routing.channels_for(event(EventType.JOB_COMPLETED)) == []
-
-
-# --------------------------------------------------------------------------------------------------- routing
-
-
-@pytest.mark.parametrize(
-    ("type_", "pipeline", "expected"),
-    [
-        (EventType.SLA_BREACH, "gold", ["all", "gold", "breaches"]),
-        (EventType.SLA_BREACH, "silver", ["all", "breaches"]),
-        (EventType.SLA_WARNING, "gold", ["all"]),
-        (EventType.JOB_COMPLETED, "gold", []),
-    ],
-)
-def test_routes_select_by_severity_and_pattern(type_: EventType, pipeline: str, expected: list[str]) -> None:
-    routing = Routing(
-        [
-            Route("1", "all"),
-            Route("2", "gold", {"detail": {"pipelineId": ["gold"]}}, Severity.ERROR),
-            Route("3", "breaches", {"detail-type": ["SLA_BREACH"]}),
-            Route("4", "all", {"detail": {"severity": ["error"]}}),
-        ],
-        ["all", "gold", "breaches", "unused"],
-    )
-    assert routing.channels_for(event(type_, pipeline)) == expected
-
-
-def test_without_routes_every_channel_hears_of_warnings() -> None:
-    routing = Routing([], ["a", "b"])
-    assert routing.channels_for(event(EventType.SLA_WARNING)) == ["a", "b"]
-    assert routing.channels_for(event(EventType.SLA_MET)) == []
