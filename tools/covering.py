@@ -58,7 +58,7 @@ def measured(tests: Sequence[str], folder: str, place: Path, root: Path, source:
     done = subprocess.run(
         [*command, "--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=", *timed, *tests],
         cwd=root,
-        env=os.environ | {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1"},
+        env=os.environ | environment_of(source),
         capture_output=True,
         text=True,
         check=False,
@@ -81,6 +81,11 @@ def _seconds(report: Path) -> dict[str, float]:
     """How long each test took."""
     cases = ET.parse(report).iter("testcase")
     return {f"{case.get('file')}::{case.get('name')}": float(case.get("time", 0)) for case in cases}
+
+
+def environment_of(source: Path) -> dict[str, str]:
+    """For tests of the code below `source`, with the same examples of Hypothesis each time."""
+    return {"PYTHONPATH": str(source), "PYTHONDONTWRITEBYTECODE": "1", "HYPOTHESIS_PROFILE": "ci"}
 
 
 def named_by(contexts: Iterable[str]) -> set[str]:

@@ -33,7 +33,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final, Literal
 
-from tools.covering import Covering, measured, statement_lines
+from tools.covering import Covering, environment_of, measured, statement_lines
 
 ROOT: Final = Path(__file__).parent.parent
 PLAIN_JOURNEYS: Final = (
@@ -305,7 +305,7 @@ class Workshop:
         named = self._folder / "tests.txt"
         named.write_text("\n".join(tests), encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header"]
-        environment = os.environ | {"PYTHONPATH": str(self.source), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = os.environ | environment_of(self.source)
         with subprocess.Popen(
             [*command, "-o", "timeout=60", f"@{named}"],
             cwd=ROOT,
