@@ -227,7 +227,8 @@ def _of_missed(
                 continue
             at = parse_instant(due.at) or now
             summary = f"it should have opened {clock(at, schedule.timezone, now)}, and nothing opened it"
-            yield _absent(slot, Standing.MISSED, Standing.MISSED.value, due.at, summary, states.get(slot))
+            since = format_instant(at)
+            yield _absent(slot, Standing.MISSED, Standing.MISSED.value, since, summary, states.get(slot))
 
 
 def _of_alerts(rows: Rows) -> Iterator[Stand]:
@@ -249,11 +250,11 @@ def _nothing_opened(rows: Rows, schedule: Schedule) -> str:
 def _absent(
     slot: tuple[str, str], standing: Standing, word: str, since: str | None, summary: str, state: SlaRow | None
 ) -> Stand:
-    told = None if state is None else _sla(state)
-    if told is not None:
-        standing = _alerted(told.state, standing)
+    alerts = None if state is None else _sla(state)
+    if alerts is not None:
+        standing = _alerted(alerts.state, standing)
     current = Current(schedule=slot[0], date=slot[1], word=word, attempt=0, since=since, summary=summary)
-    return Stand(standing, current, told)
+    return Stand(standing, current, alerts)
 
 
 def _of_dry_run(rows: Rows) -> Stand:
