@@ -95,6 +95,12 @@ def test_what_is_installed_at_run_time_is_known() -> None:
     assert len(found) < 30
 
 
+def test_every_module_of_control_has_its_tests_under_its_name() -> None:
+    modules = {path.stem for path in (ROOT / "src/interlock/control").glob("*.py")} - {"__init__"}
+    tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests/control").glob("test_*.py")}
+    assert sorted(modules - tests) == [], "write tests/control/test_<module>.py"
+
+
 SLEEP = "import time\n\ntime.sleep(1)\n"
 NOW = "from datetime import UTC, datetime\n\ndatetime.now(UTC)\n"
 
