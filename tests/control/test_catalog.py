@@ -49,9 +49,8 @@ def events(of: FaultyWorld, *types: EventType) -> list[Event]:
 
 def test_a_pipeline_that_is_not_there_is_none() -> None:
     store = control_of(world()).store
-    assert (catalog.stored(store, "gone"), catalog.current(store, "gone"), catalog.in_force(store, "gone")) == (
-        None, None, None,
-    )  # fmt: skip
+    for read in (catalog.stored, catalog.current, catalog.in_force, catalog.stored_since):
+        assert read(store, "gone") is None
 
 
 def test_applying_stores_the_version_once_and_keeps_when_it_first_came() -> None:
@@ -59,12 +58,15 @@ def test_applying_stores_the_version_once_and_keeps_when_it_first_came() -> None
     control = control_of(stage)
     first = catalog.stored(control.store, "orders")
     assert first is not None
-    assert first.first_applied_at == first.applied_at == START
+    assert catalog.first_applied(control.store, first) == first.applied_at == START
     assert not apply(control)
     assert apply(control, after=[{"pipeline": "silver"}])
     second = catalog.stored(control.store, "orders")
     assert second is not None
-    assert (second.first_applied_at, second.applied_at) == (START, START + timedelta(minutes=1))
+    assert catalog.first_applied(control.store, second) == START
+    assert second.applied_at == START + timedelta(minutes=1)
+    assert catalog.stored_since(control.store, "orders") == (second, START)
+    assert catalog.first_applied_of_all(control.store, [second]) == [START]
     assert second.version == config_version(pipeline(after=[{"pipeline": "silver"}])) != first.version
     assert catalog.opened_with(control.store, "orders", first.version).after == []
     links = control.store.query(Table.CONTROL, keys.pipeline_pk("silver"), keys.DOWNSTREAM)
@@ -72,6 +74,15 @@ def test_applying_stores_the_version_once_and_keeps_when_it_first_came() -> None
     in_force = catalog.in_force(control.store, "orders")
     assert in_force is not None
     assert (in_force.version, in_force.document) == (second.version, second.document)
+
+
+def test_the_first_application_is_the_earliest_that_is_known_also_from_an_item_of_an_earlier_version() -> None:
+    control = control_of(world())
+    for kept, first in (("2026-03-01T00:00:00Z", datetime(2026, 3, 1, tzinfo=UTC)), ("2026-03-09T00:00:00Z", START)):
+        control.store.commit([Put(WHERE, {"document": pipeline(), "firstAppliedAt": kept})])
+        found = catalog.stored(control.store, "orders")
+        assert found is not None
+        assert catalog.first_applied(control.store, found) == first
 
 
 def test_a_config_under_another_name_is_none() -> None:
@@ -249,7 +260,7 @@ def test_a_direct_write_is_completed_with_its_first_time_its_version_and_its_lin
     settle(stage)
     found = catalog.stored(control.store, "orders")
     assert found is not None
-    assert found.first_applied_at == stage.clock.now()
+    assert catalog.first_applied(control.store, found) == START, "it was known before"
     assert catalog.opened_with(control.store, "orders", found.version).after[0].pipeline == "silver"
     assert len(control.store.query(Table.CONTROL, keys.pipeline_pk("silver"), keys.DOWNSTREAM)) == 1
 
