@@ -231,9 +231,10 @@ locals {
   }
 
   streams = {
-    control = { function = "stream-router" }
-    joblog  = { function = "stream-router" }
-    events  = { function = "event-sink" }
+    control = { function = "stream-router", parallel = var.stream_parallelization }
+    joblog  = { function = "stream-router", parallel = var.stream_parallelization }
+    # Lambda keeps the order of an item only, and events are items of their own: alerts would overtake each other.
+    events = { function = "event-sink", parallel = 1 }
   }
 }
 
@@ -245,7 +246,7 @@ resource "aws_lambda_event_source_mapping" "stream" {
   starting_position = "TRIM_HORIZON"
 
   batch_size                         = 10
-  parallelization_factor             = var.stream_parallelization
+  parallelization_factor             = each.value.parallel
   bisect_batch_on_function_error     = true
   function_response_types            = ["ReportBatchItemFailures"]
   maximum_batching_window_in_seconds = 0

@@ -144,7 +144,7 @@ variable "reserved_concurrency" {
 }
 
 variable "stream_parallelization" {
-  description = "How many batches of a stream's shard are processed at once. Records of one pipeline stay in order."
+  description = "How many batches of a shard of the control and joblog streams are processed at once. Changes of one item stay in order; events are always processed one batch after the other."
   type        = number
   default     = 4
 

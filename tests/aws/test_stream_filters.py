@@ -188,5 +188,5 @@ def test_mappings_keep_to_the_limits_of_lambda(table: str) -> None:
     assert len(planned.stream_filters(table)) <= 5
     assert all(len(one["pattern"]) <= 4096 for one in mapping["filter_criteria"][0]["filter"])
     assert mapping["function_response_types"] == ["ReportBatchItemFailures"]
-    assert (mapping["batch_size"], mapping["parallelization_factor"]) == (10, 4)
+    assert (mapping["batch_size"], mapping["parallelization_factor"]) == (10, 1 if table == "events" else 4)
     assert (mapping["maximum_retry_attempts"], mapping["maximum_record_age_in_seconds"]) == (-1, 23 * 3600)
