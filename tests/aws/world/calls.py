@@ -45,6 +45,7 @@ class Service(Protocol):
 
 
 Hook = Callable[[Call], None]
+Seen = Callable[[Call, Any], None]
 
 
 class Calls:
@@ -55,8 +56,8 @@ class Calls:
         self.services: dict[str, Service] = {}
         self.before: list[Hook] = []
         """Called before a call reaches its service; may raise what the caller gets, or kill the caller."""
-        self.after: list[Hook] = []
-        """Called when a call succeeded, before its answer reaches the caller."""
+        self.after: list[Seen] = []
+        """Called with the answer of a call that succeeded, before it reaches the caller."""
         self._inside = False
 
     @contextmanager
@@ -95,8 +96,8 @@ class Calls:
                 if shape is not None:
                     validate_parameters(arguments, shape)
                 answer = answers(call)
-            for hook in self.after:
-                hook(call)
+            for seen in self.after:
+                seen(call, answer)
         except ClientError as error:
             raise _typed(client, error) from error
         return answer

@@ -6,7 +6,7 @@ A plan is plain data, counted in calls and instants, so that a failing example c
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from botocore.exceptions import ReadTimeoutError
@@ -98,7 +98,8 @@ class FaultyAwsWorld(AwsWorld):
         if call.principal in self._functions and call.operation in _WRITES:
             self._kill(0)
 
-    def _after(self, call: Call) -> None:
+    def _after(self, call: Call, answer: Any) -> None:
+        del answer
         if call.service != "dynamodb" or call.principal not in self._functions or call.operation not in _WRITES:
             return
         if self._strikes("lost", self.plan.lost):

@@ -68,6 +68,11 @@ class Tables:
         assert shard is not None, f"{table} has no stream"
         return [one.record for one in shard.items[after:]]
 
+    def stored(self, name: str, key: Mapping[str, Any]) -> dict[str, Any] | None:
+        """An item by its key, as attributes, without a call."""
+        found = _stored(self._moto(name), key)
+        return None if found is None else found.to_json()["Attributes"]
+
     def items(self, table: Table) -> Iterator[dict[str, Any]]:
         """Every item of a table, as attributes."""
         for item in self._moto(self._names[table]).all_items():
