@@ -44,6 +44,14 @@ DIFFERENT: Final = {
     # An embedded execution is stretched to the windows of its run. On AWS `apply` refuses such windows, and an
     # execution that timed out goes on by its status event, which says so, before the watchdog finds it.
     "pool-outlasts-the-execution": frozenset({EventType.TRIGGER_RECOVERED}),
+    # On AWS the orchestrator looks before it evaluates: the first look comes with the run, not before it.
+    "probe-fails-and-recovers": frozenset({EventType.PROBE_FAILED}),
+}
+# What cannot be the same: on AWS nobody looks for a probe while no run waits for it.
+UNLIKE: Final = {
+    "probe-opens-the-run": "a probe that is to open the run is refused by `plan` and `apply`",
+    "probe-in-a-dry-run": "nobody looks for a dry run, which has no execution",
+    "probe-looks-for-the-period-of-the-run": "nobody looks for a run whose window has closed",
 }
 # Ids are counted, and the two runtimes count them in another order.
 _ID: Final = re.compile(r"-\d{6}\b")
@@ -87,7 +95,9 @@ def stands(world: World) -> Account:
 
 
 def _marked(path: Path) -> object:
-    marks = () if named(path) in SAMPLE else (pytest.mark.long,)
+    marks = [] if named(path) in SAMPLE else [pytest.mark.long]
+    if named(path) in UNLIKE:
+        marks.append(pytest.mark.xfail(strict=True, reason=UNLIKE[named(path)]))
     return pytest.param(path, marks=marks, id=named(path))
 
 
