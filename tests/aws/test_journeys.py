@@ -15,6 +15,7 @@ from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
 from interlock.simulation.play import play
 from interlock.simulation.world import World
+from tests.aws.world.moto_machine import MotoMachine
 from tests.aws.world.play import on_aws
 from tests.journeys.test_journeys import FILES, named, runs_of, scenario_of
 
@@ -38,6 +39,14 @@ SAMPLE: Final = frozenset(
         "waiting-woken-by-a-write",
         "watchdog-recovers-a-start",
     }
+)
+# On moto's own interpreter of the state machine: waits, retries of a task, polls, an SLA, a wake-up, a time-out.
+ON_MOTO: Final = (
+    "job-poll-exhausted-for-good",
+    "sla-max-duration",
+    "trigger-refused-then-started",
+    "waiting-window-closes",
+    "waiting-woken-by-a-write",
 )
 # What a journey may tell otherwise on AWS, and why.
 DIFFERENT: Final = {
@@ -113,6 +122,17 @@ def test_a_journey_is_the_same_on_aws(path: Path) -> None:
         assert account(world.events, left_out) == account(embedded.events, left_out)
         assert by_run(world.events, left_out) == by_run(embedded.events, left_out)
         assert stands(world) == stands(embedded)
+        assert world.dead_letters() == 0
+
+
+@pytest.mark.parametrize("name", ON_MOTO)
+def test_a_journey_is_the_same_on_the_interpreter_of_moto(name: str) -> None:
+    scenario = scenario_of(next(path for path in FILES if named(path) == name))
+
+    with on_aws(scenario, machine=MotoMachine) as world:
+        world.play()
+
+        assert account(world.events) == account(play(scenario).world.events)
         assert world.dead_letters() == 0
 
 

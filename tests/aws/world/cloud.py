@@ -15,6 +15,7 @@ from tests.aws.world.bus import AsyncInvocations, Bus
 from tests.aws.world.calls import Call, Calls
 from tests.aws.world.functions import Functions, Prepare
 from tests.aws.world.machine import StateMachine
+from tests.aws.world.moto_machine import CONFIG, MotoMachine
 from tests.aws.world.plan import REGION, Plan, PlannedMapping, queue_url
 from tests.aws.world.queues import Queues
 from tests.aws.world.rights import Rights
@@ -34,7 +35,13 @@ def client(service: str) -> Any:
 class Cloud:
     """What is deployed, and what happens in it. To be used within `running`."""
 
-    def __init__(self, plan: Plan, clock: Clock, prepare: Prepare) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        clock: Clock,
+        prepare: Prepare,
+        machine: type[StateMachine] = StateMachine,
+    ) -> None:
         self.plan = plan
         self.clock = clock
         self.calls = Calls()
@@ -44,9 +51,7 @@ class Cloud:
         self.invocations = AsyncInvocations(clock, lambda name, text: self.functions.invoke(name, text).error is None)
         self.bus = Bus(plan, clock, self.deliver)
         self.schedules = Schedules(plan, clock, self.deliver)
-        self.machine = StateMachine(
-            plan, clock=clock, calls=self.calls, functions=self.functions, publish=self.bus.publish
-        )
+        self.machine = machine(plan, clock=clock, calls=self.calls, functions=self.functions, publish=self.bus.publish)
         self.streams = [self._stream(one) for one in plan.mappings if one.stream]
         self.readers = [self._reader(one) for one in plan.mappings if not one.stream]
         self.rights = Rights(plan)
@@ -64,11 +69,13 @@ class Cloud:
     def running(self) -> Iterator["Cloud"]:
         """Moto, patched, with everything that is planned made in it."""
         with ExitStack() as stack:
-            stack.enter_context(mock_aws())
+            stack.enter_context(mock_aws(config=CONFIG))
             stack.enter_context(self.tables.installed())
             stack.enter_context(self.queues.installed(client("sqs")))
             self.schedules.install(client("scheduler"))
             self.machine.use(client("dynamodb"))
+            if isinstance(self.machine, MotoMachine):
+                stack.enter_context(self.machine.installed(client("stepfunctions")))
             stack.enter_context(self.calls.installed())
             yield self
 

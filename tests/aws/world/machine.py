@@ -29,7 +29,7 @@ MAX_HISTORY: Final = 25_000
 _MAX_INPUT: Final = 262_144
 # API Reference, StartExecution: names; the same name and input while it is open is the same execution.
 _NAME: Final = re.compile(r"[^\x00-\x1f\x7f-\x9f \s<>{}\[\]?*\"#%\\^|~`$&,;:/]{1,80}")
-_STATUS_CHANGE: Final = "Step Functions Execution Status Change"
+STATUS_CHANGE: Final = "Step Functions Execution Status Change"
 
 Publish = Callable[[str, str, dict[str, Any]], object]
 """Put an event on the default bus: source, detail type, detail."""
@@ -153,7 +153,7 @@ class StateMachine:
             "error": state.error,
             "cause": state.cause,
         }
-        self._publish("aws.states", _STATUS_CHANGE, detail)
+        self._publish("aws.states", STATUS_CHANGE, detail)
 
     # -------------------------------------------------------------------------------------------------- tasks
 

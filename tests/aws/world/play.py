@@ -21,6 +21,7 @@ from interlock.simulation.scenario import Scenario
 from interlock.simulation.world import World
 from tests.aws.world.cloud import Cloud, client
 from tests.aws.world.functions import Modules
+from tests.aws.world.machine import StateMachine
 from tests.aws.world.plan import Plan, PlannedFunction
 from tests.aws.world.tables import wire
 from tests.aws.world.terraform import shipped
@@ -29,10 +30,12 @@ from tests.aws.world.terraform import shipped
 class AwsWorld(World):
     """A scenario on AWS. To be used within `on_aws`."""
 
-    def __init__(self, scenario: Scenario, plan: Plan | None = None) -> None:
+    def __init__(
+        self, scenario: Scenario, plan: Plan | None = None, machine: type[StateMachine] = StateMachine
+    ) -> None:
         super().__init__(scenario)
         self.database.close()
-        self.cloud = Cloud(plan or _planned(scenario), self.clock, self._prepare)
+        self.cloud = Cloud(plan or _planned(scenario), self.clock, self._prepare, machine)
         self.database = _Head(self.cloud)  # type: ignore[assignment]  # what the loop asks of its store
 
     def _prepare(self, modules: Modules, function: PlannedFunction) -> None:
@@ -70,9 +73,11 @@ class AwsWorld(World):
 
 
 @contextmanager
-def on_aws(scenario: Scenario, plan: Plan | None = None) -> Iterator[AwsWorld]:
+def on_aws(
+    scenario: Scenario, plan: Plan | None = None, machine: type[StateMachine] = StateMachine
+) -> Iterator[AwsWorld]:
     """A world in which the scenario can be played."""
-    world = AwsWorld(scenario, plan)
+    world = AwsWorld(scenario, plan, machine)
     with world.cloud.running():
         yield world
 
