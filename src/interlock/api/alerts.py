@@ -10,7 +10,7 @@ from interlock.api.http import Body, Example, QueryParameter, get, post
 from interlock.api.problems import documented
 from interlock.control.alert_tests import ChannelTest
 from interlock.embedded.delivery_rows import DeliveryState
-from interlock.embedded.delivery_views import NEWEST, DeliveryView, deliveries
+from interlock.embedded.delivery_views import NEWEST, DeliveryView
 from interlock.embedded.tokens import Scope
 from interlock.model.events import Severity
 
@@ -59,7 +59,7 @@ def list_alerts(
     limit: Annotated[int, QueryParameter(name="limit", ge=1, le=1000)] = 100,
 ) -> DeliveryPage:
     """One row per alert and channel: how often it was tried, when it goes next, why it failed."""
-    found = deliveries(service.database, state=wanted, channel=channel, before=cursor, limit=limit + 1)
+    found = service.deliveries(state=wanted, channel=channel, before=cursor, limit=limit + 1)
     return DeliveryPage(items=found[:limit], next=found[limit - 1].id if len(found) > limit else None)
 
 
@@ -116,7 +116,7 @@ def try_channels(
     data: Annotated[ChannelChoice, Body(examples=[_CHOICE])], service: ServiceArg, caller: CallerArg
 ) -> ChannelTests:
     """On one channel or on all, at once; answers when each has taken it or failed."""
-    found = service.alerts.test(data.channel, service.clock.now(), caller.name)
+    found = service.test_alerts(data.channel, service.clock.now(), caller.name)
     _log.info("alert channels tested", channels=[one.channel for one in found], by=caller.name)
     return ChannelTests(channels=found)
 

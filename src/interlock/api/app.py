@@ -29,10 +29,10 @@ from interlock.api.http.application import Application
 from interlock.api.http.messages import Asgi
 from interlock.api.http.openapi import About
 from interlock.api.metrics import Metrics
+from interlock.api.served import Served
 from interlock.api.state import AppState
 from interlock.api.stream_shares import StreamLimits
 from interlock.api.write_rates import WriteRates
-from interlock.embedded.service import Service
 
 PREFIX: Final = "/api/v1"
 # Requests wait for the disk, many of them for the same commit: more threads than cores are of use.
@@ -67,13 +67,13 @@ VERSIONED: Final = (
 
 
 def create_app(
-    service: Service,
+    service: Served,
     *,
     public_url: str = "",
     streams: StreamLimits = stream_shares.DEFAULT,
     writes_per_second: int = 0,
 ) -> Asgi:
-    """The application; `Service` is started and stopped by the caller. `public_url`: where a proxy shows the page."""
+    """The application; `Served` is started and stopped by the caller. `public_url`: where a proxy shows the page."""
     metrics = Metrics(service)
     state = AppState(service, metrics, WriteRates(writes_per_second), public_url)
     return Gate(create_api(state), state, streams=streams)

@@ -13,10 +13,10 @@ import msgspec
 from interlock.api.credentials import READING, Credentials, credentials_of, headers_of
 from interlock.api.http import Provide, Request, Route
 from interlock.api.problems import NAMES, RequestError
+from interlock.api.served import Served
 from interlock.api.state import AppState
 from interlock.api.write_rates import WriteRates
 from interlock.control import catalog, views
-from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope, Token
 from interlock.model.config import PipelineConfig
 from interlock.ports.store import Store
@@ -68,7 +68,7 @@ class Principal(msgspec.Struct, frozen=True):
             views.known(store, pipeline)
 
 
-def authenticate(service: Service, shown: Credentials) -> Principal | None:
+def authenticate(service: Served, shown: Credentials) -> Principal | None:
     """The caller who shows this; None when nobody can be told."""
     if not service.tokens.required():
         return Principal(LOCAL) if shown.own_user or service.settings.insecure_no_auth else None
@@ -111,7 +111,7 @@ def guard(request: Request, route: Route) -> None:
     scope["state"]["credentials"] = shown
 
 
-def _service(request: Request) -> Service:
+def _service(request: Request) -> Served:
     state: AppState = request.app.state
     return state.service
 
@@ -127,7 +127,7 @@ def _rates(request: Request) -> WriteRates:
 
 
 RatesArg = Annotated[WriteRates, Provide(_rates)]
-ServiceArg = Annotated[Service, Provide(_service)]
+ServiceArg = Annotated[Served, Provide(_service)]
 CallerArg = Annotated[Principal, Provide(_principal)]
 
 

@@ -40,7 +40,7 @@ class CalendarPage(msgspec.Struct, frozen=True):
 )
 def list_calendars(service: ServiceArg) -> CalendarPage:
     """By name."""
-    return CalendarPage(list(catalog.calendars(service.engine.store).values()))
+    return CalendarPage(list(catalog.calendars(service.store).values()))
 
 
 @put(
@@ -61,7 +61,7 @@ def apply_calendar(
 ) -> Calendar:
     """Store a calendar, checked as a file would be. Runs that are open are not checked against it again."""
     calendar = _checked(name, {"name": name, **data})
-    service.engine.store.commit([catalog.put_calendar(calendar)])
+    service.store.commit([catalog.put_calendar(calendar)])
     _log.info("calendar applied", calendar=name, by=caller.name)
     return calendar
 

@@ -107,7 +107,7 @@ def list_events(
         date=sieve.date,
         text=sieve.text,
     )
-    return event_views.page(service.engine.store, wanted, service.clock.now(), cursor=cursor, limit=limit)
+    return event_views.page(service.store, wanted, service.clock.now(), cursor=cursor, limit=limit)
 
 
 _STREAM: Final = ResponseSpec(

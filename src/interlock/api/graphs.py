@@ -41,7 +41,7 @@ def read_graph(
     date: DateArg = None,
 ) -> Graph:
     """Around one pipeline; with a date, how its runs stand and which markers are there."""
-    return graph.around(service.engine.store, root, depth=depth, date=date)
+    return graph.around(service.store, root, depth=depth, date=date)
 
 
 @get(
@@ -57,7 +57,7 @@ def list_hazards(
     service: ServiceArg, pipeline: PipelineFilter = None, cursor: CursorArg = None, limit: LimitArg = 100
 ) -> HazardPage:
     """The four kinds of unsafe control action per pipeline, as `interlock stpa` tells of them, from stored configs."""
-    store = service.engine.store
+    store = service.store
     if pipeline is not None:
         views.known(store, pipeline)
     ids = [pipeline] if pipeline is not None else [one for one in store.pipelines() if cursor is None or one > cursor]

@@ -32,7 +32,7 @@ def read_output(
     `X-Next-Offset` is where to read on, `X-Complete: true` says that nothing more will come, `X-Link` is where a person
     reads the rest, if the target keeps it elsewhere.
     """
-    caller.check_for(Scope.OPERATE, pipeline, views.known(service.engine.store, pipeline).config)
+    caller.check_for(Scope.OPERATE, pipeline, views.known(service.store, pipeline).config)
     key, attempt = job_output.find(service.control, pipeline, run_id)
     found = job_output.read(service.control, key, attempt, offset=offset)
     headers = {"X-Next-Offset": str(found.next_offset), "X-Complete": str(found.complete).lower()}

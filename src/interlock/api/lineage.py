@@ -16,9 +16,9 @@ import msgspec
 from interlock.api.auth import CallerArg, Principal, ServiceArg, needs
 from interlock.api.http import Body, Example, post
 from interlock.api.problems import RequestError, documented
+from interlock.api.served import Served
 from interlock.control import catalog, views, writing
 from interlock.decide.sensors import key_matches
-from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
 from interlock.model.errors import SensorRefusedError
 from interlock.model.keys import check_sensor_key
@@ -87,12 +87,12 @@ def receive_lineage(
     return LineageWritten(written=written, ignored=ignored)
 
 
-def _write(service: Service, caller: Principal, pipeline: str, key: str, observation: dict[str, Any]) -> str:
+def _write(service: Served, caller: Principal, pipeline: str, key: str, observation: dict[str, Any]) -> str:
     """Write it; or why not."""
-    config = catalog.current(service.engine.store, pipeline)
+    config = catalog.current(service.store, pipeline)
     if not caller.may_for(Scope.SENSOR_WRITE, pipeline, config):
         return f"the token {caller.name!r} is limited to other pipelines"
-    before = views.sensor(service.engine.store, pipeline, key)
+    before = views.sensor(service.store, pipeline, key)
     if before is not None and _later(before.data.get("eventTime"), observation["eventTime"]):
         return "the sensor has a later event"
     writing.write_sensor(service.control, pipeline, key, observation, by=caller.name)
@@ -104,10 +104,10 @@ def _later(one: object, other: object) -> bool:
     return first is not None and second is not None and first > second
 
 
-def _readers(service: Service, observations: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
+def _readers(service: Served, observations: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for pipeline in service.engine.store.pipelines():
-        config = catalog.current(service.engine.store, pipeline)
+    for pipeline in service.store.pipelines():
+        config = catalog.current(service.store, pipeline)
         names = [name for name in views.reads_of(config) if name.startswith(PREFIX)] if config is not None else []
         for key in observations if names else ():
             if any(key_matches(name, key) for name in names):

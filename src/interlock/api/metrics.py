@@ -11,9 +11,9 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from interlock import __version__
+from interlock.api.served import Served
 from interlock.control import config_files, records
-from interlock.embedded import delivery_views
-from interlock.embedded.service import Service
+from interlock.control.controller_view import Workload
 from interlock.model.errors import InterlockError
 from interlock.model.events import CATALOGUE, Event, EventType
 from interlock.model.run import RunStatus
@@ -48,7 +48,7 @@ class HttpMetrics:
 class Metrics:
     """Everything that is measured of one controller."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Served) -> None:
         self._registry = CollectorRegistry()
         self.http = HttpMetrics(self._registry)
         self._events = Counter(
@@ -60,7 +60,7 @@ class Metrics:
         for type_ in (EventType.JOB_TRIGGERED, EventType.JOB_COMPLETED, EventType.JOB_FAILED, EventType.SLA_BREACH):
             self._events.labels(type_.value, CATALOGUE[type_].severity.value)
         self._registry.register(_State(service))
-        service.engine.bus.subscribe(self._count)
+        service.subscribe(self._count)
 
     def _count(self, event: Event) -> None:
         self._events.labels(event.type.value, event.severity.value).inc()
@@ -73,7 +73,7 @@ class Metrics:
 class _State(Collector):
     """What is read from the store at a scrape, at most every few seconds."""
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Served) -> None:
         self._service = service
         self._lock = threading.Lock()
         self._made: list[Metric] = []
@@ -101,13 +101,13 @@ class _State(Collector):
         build = GaugeMetricFamily("interlock_build_info", "Always 1.", labels=["version"])
         build.add_metric([__version__], 1)
         yield build
-        pipelines = service.engine.store.pipelines()
+        pipelines = service.store.pipelines()
         yield GaugeMetricFamily("interlock_pipelines", "Pipelines that are applied.", value=len(pipelines))
         yield from self._configs()
         counts = dict.fromkeys(_ACTIVE, 0)
         for pipeline in pipelines:
-            for key in records.active_runs(service.engine.store, pipeline):
-                run = records.get_run(service.engine.store, key)
+            for key in records.active_runs(service.store, pipeline):
+                run = records.get_run(service.store, key)
                 if run is not None and run.status in counts:
                     counts[run.status] += 1
         runs = GaugeMetricFamily("interlock_active_runs", "Runs with an attempt under way.", labels=["status"])
@@ -115,13 +115,15 @@ class _State(Collector):
             runs.add_metric([status.value], count)
         yield runs
         lag = GaugeMetricFamily("interlock_stream_lag", "Changes that a consumer has not passed.", labels=["consumer"])
-        for consumer in service.consumers:
-            lag.add_metric([consumer.name], consumer.lag())
+        work = service.workload(service.clock.now())
+        for one in work.functions:
+            if one.reads_stream:
+                lag.add_metric([one.name], one.lag)
         yield lag
-        yield from self._tables()
+        yield from self._work(work)
 
     def _configs(self) -> Iterator[Metric]:
-        store = self._service.engine.store
+        store = self._service.store
         lost = sum(bool(one.lost) for one in config_files.folders(store))
         yield GaugeMetricFamily("interlock_config_folder_lost", "1 while the folder of pipelines is lost.", value=lost)
         invalid = len(config_files.invalid_files(store))
@@ -129,20 +131,16 @@ class _State(Collector):
         degraded = len(self._service.degradations())
         yield GaugeMetricFamily("interlock_degraded", "What the controller works in spite of.", value=degraded)
 
-    def _alerts(self) -> Iterator[Metric]:
-        found = delivery_views.counts(self._service.database)
-        yield GaugeMetricFamily("interlock_alerts_waiting", "Alerts that are to be delivered.", value=found.waiting)
-        failing = found.failing_channels
-        yield GaugeMetricFamily("interlock_alert_channels_failing", "Channels that do not take alerts.", value=failing)
-        yield GaugeMetricFamily("interlock_alerts_given_up", "Alerts that became dead letters.", value=found.given_up)
-
-    def _tables(self) -> Iterator[Metric]:
-        database = self._service.database
-        (waiting,) = database.read("SELECT count(*) FROM executions WHERE due_ms IS NOT NULL")[0]
+    def _work(self, work: Workload) -> Iterator[Metric]:
+        waiting = work.executions_waiting
         yield GaugeMetricFamily("interlock_executions_waiting", "Executions that wait for a time.", value=waiting)
-        (timers,) = database.read("SELECT count(*) FROM timers")[0]
-        yield GaugeMetricFamily("interlock_timers", "Armed timers.", value=timers)
-        yield from self._alerts()
+        yield GaugeMetricFamily("interlock_timers", "Armed timers.", value=work.timers)
+        alerts = sum(work.deliveries.values())
+        yield GaugeMetricFamily("interlock_alerts_waiting", "Alerts that are to be delivered.", value=alerts)
+        failing = work.failing_channels
+        yield GaugeMetricFamily("interlock_alert_channels_failing", "Channels that do not take alerts.", value=failing)
+        given_up = work.alerts_given_up
+        yield GaugeMetricFamily("interlock_alerts_given_up", "Alerts that became dead letters.", value=given_up)
         streams = self._service.feed.listeners
         yield GaugeMetricFamily("interlock_event_streams", "Event streams that are open.", value=streams)
         letters = self._service.dead_letters.count()

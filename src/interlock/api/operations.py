@@ -125,7 +125,7 @@ def read_openapi(request: Request) -> Response[bytes]:
 )
 def run_watchdog(service: ServiceArg, caller: CallerArg) -> Watched:
     """All eight checks; what they find is published as events, once."""
-    failed = service.runtime.watch()
+    failed = service.watch()
     _log.info("watchdog run by request", by=caller.name, failed=failed)
     return Watched(failed_checks=failed)
 
@@ -183,7 +183,7 @@ def read_stats(
     pipeline: PipelineFilter = None,
 ) -> Stats:
     """Counted from the events, days in UTC."""
-    return stats.collect(service.engine.store, service.clock.now(), days=days, pipeline=pipeline)
+    return stats.collect(service.store, service.clock.now(), days=days, pipeline=pipeline)
 
 
 @get(
@@ -200,7 +200,7 @@ def read_sla_stats(
     weeks: Annotated[int, QueryParameter(name="weeks", ge=1, le=13, description="How many weeks back.")] = 8,
 ) -> SlaOverview:
     """Counted from the events of the SLA; weeks begin on Monday, UTC. The worst pipelines come first."""
-    return sla_stats.collect(service.engine.store, service.clock.now(), weeks=weeks)
+    return sla_stats.collect(service.store, service.clock.now(), weeks=weeks)
 
 
 AT_ROOT: Final = (healthz, readyz, read_metrics, read_openapi)

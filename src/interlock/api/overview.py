@@ -10,20 +10,20 @@ from interlock.api.events import instant
 from interlock.api.http import Provide, QueryParameter, get
 from interlock.api.parameters import CursorArg
 from interlock.api.problems import documented
+from interlock.api.served import Served
 from interlock.api.sse import Position
 from interlock.control import overview
 from interlock.control.overview import MOST_LANES, Asked, Now, Overview
 from interlock.control.standing import Standing
 from interlock.decide.lanes import Bucket
 from interlock.embedded.clock import rate
-from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
 from interlock.model.times import epoch_millis
 
 
-def present(service: Service) -> Now:
+def present(service: Served) -> Now:
     """The controller's present. The position is taken before anything is read, so that no event falls in between."""
-    head, at = service.database.head(), service.clock.now()
+    head, at = service.head(), service.clock.now()
     position = str(Position(head, epoch_millis(at)))
     return Now(at=at, rate=rate(service.clock), position=position, grace=service.control.settings.missed_grace)
 
@@ -108,7 +108,7 @@ def read_overview(
         after=cursor,
         limit=limit,
     )
-    return overview.read(service.engine.store, asked, now)
+    return overview.read(service.store, asked, now)
 
 
 ROUTES: Final = (read_overview,)

@@ -11,6 +11,7 @@ from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, Response, ResponseSpec, delete, get, put
 from interlock.api.parameters import CursorArg, DateArg, LimitArg, PipelineArg, ScheduleArg
 from interlock.api.problems import ProblemError, RequestError, documented, not_found
+from interlock.api.served import Served
 from interlock.config.aliases import normalise, with_default_rules
 from interlock.config.problems import Problem
 from interlock.config.stored import config_version, read_stored
@@ -21,7 +22,6 @@ from interlock.control.pipeline_list import PipelinePage
 from interlock.control.views import PipelineDetail, ReadinessView
 from interlock.decide.masking import HIDDEN, holds_hidden
 from interlock.decide.why import Explanation
-from interlock.embedded.service import Service
 from interlock.embedded.targets import abilities
 from interlock.embedded.tokens import Scope
 from interlock.model.config import PipelineConfig
@@ -66,7 +66,7 @@ _CREATED: Final = ResponseSpec(data_container=Applied, description="The pipeline
 )
 def list_pipelines(service: ServiceArg, cursor: CursorArg = None, limit: LimitArg = 100) -> PipelinePage:
     """By id, each with its latest run; invalid ones with their errors."""
-    return pipeline_list.pipelines(service.engine.store, service.engine.clock.now(), after=cursor, limit=limit)
+    return pipeline_list.pipelines(service.store, service.clock.now(), after=cursor, limit=limit)
 
 
 @get(
@@ -80,7 +80,7 @@ def list_pipelines(service: ServiceArg, cursor: CursorArg = None, limit: LimitAr
 )
 def read_pipeline(pipeline: PipelineArg, service: ServiceArg) -> PipelineDetail:
     """With the document it was read from; what looks like a secret in it is shown as `***`."""
-    return views.pipeline(service.engine.store, pipeline, service.engine.clock.now())
+    return views.pipeline(service.store, pipeline, service.clock.now())
 
 
 @put(
@@ -102,7 +102,7 @@ def apply_pipeline(
     """Store a config, checked as a file would be: all errors are reported at once, an invalid one is not stored."""
     check_id(pipeline)
     config, document = _checked(service, pipeline, data)
-    new = catalog.stored(service.engine.store, pipeline) is None
+    new = catalog.stored(service.store, pipeline) is None
     changed = catalog.apply_config(service.control, config, document)
     _log.info("pipeline applied", pipeline=pipeline, changed=changed, by=caller.name)
     able = Abilities(
@@ -117,16 +117,16 @@ def apply_pipeline(
     return Response(made, status_code=HTTPStatus.CREATED if new else HTTPStatus.OK)
 
 
-def _checked(service: Service, pipeline: str, data: dict[str, Any]) -> tuple[PipelineConfig, dict[str, Any]]:
+def _checked(service: Served, pipeline: str, data: dict[str, Any]) -> tuple[PipelineConfig, dict[str, Any]]:
     hidden = list(_hidden(data, ""))
     if hidden:
         errors = [ProblemError(path=path, message=f"is hidden ({HIDDEN}): write the value itself") for path in hidden]
         raise RequestError(
             HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-config", "a hidden secret is no value", errors=errors
         )
-    found: PipelineConfig | tuple[Problem, ...] = read_stored(data, catalog.calendars(service.engine.store))
+    found: PipelineConfig | tuple[Problem, ...] = read_stored(data, catalog.calendars(service.store))
     if isinstance(found, PipelineConfig):
-        missing = find_missing(found, abilities())
+        missing = [*find_missing(found, abilities()), *service.refusals(found)]
         found = tuple(Problem("", None, _path(one.path), one.message) for one in missing) or found
     if isinstance(found, tuple):
         errors = [ProblemError(path=one.path, message=one.message) for one in found]
@@ -165,9 +165,9 @@ def _path(path: tuple[str | int, ...]) -> str:
 )
 def delete_pipeline(pipeline: PipelineArg, service: ServiceArg, caller: CallerArg) -> None:
     """It opens nothing new; what is under way ends. Its runs and events stay. Refused while its file is there."""
-    views.known(service.engine.store, pipeline)
-    file = config_files.file_of(service.engine.store, pipeline)
-    if file is not None and service.files is not None and FilePath(file).exists():
+    views.known(service.store, pipeline)
+    file = config_files.file_of(service.store, pipeline)
+    if file is not None and service.follows_files and FilePath(file).exists():
         message = f"{pipeline} comes from {FilePath(file).name}, which would bring it back: remove the file instead"
         raise RequestError(HTTPStatus.CONFLICT, "file-remains", message)
     if not catalog.delete_config(service.control, pipeline, reason="deleted over the API", by=caller.name):
@@ -188,7 +188,7 @@ def read_readiness(
     pipeline: PipelineArg, service: ServiceArg, date: DateArg = None, schedule: ScheduleArg = None
 ) -> ReadinessView:
     """Every rule as it stands for a run. Without a date: of the latest active run, the last tick, or today."""
-    return views.readiness_of(service.engine.store, pipeline, service.clock.now(), date=date, schedule=schedule)
+    return views.readiness_of(service.store, pipeline, service.clock.now(), date=date, schedule=schedule)
 
 
 @get(
@@ -204,7 +204,7 @@ def read_why(
     pipeline: PipelineArg, service: ServiceArg, date: DateArg = None, schedule: ScheduleArg = None
 ) -> Explanation:
     """What opened the run, what each rule saw, what is awaited and what happens next, for a person who was woken up."""
-    return explain(service.engine.store, pipeline, service.clock.now(), date=date, schedule=schedule)
+    return explain(service.store, pipeline, service.clock.now(), date=date, schedule=schedule)
 
 
 ROUTES: Final = (list_pipelines, read_pipeline, apply_pipeline, delete_pipeline, read_readiness, read_why)

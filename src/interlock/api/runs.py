@@ -11,11 +11,11 @@ from interlock.api.auth import CallerArg, Principal, ServiceArg, needs
 from interlock.api.http import Body, Example, PathParameter, get, post
 from interlock.api.parameters import CursorArg, LimitArg, PipelineArg, ScheduleArg
 from interlock.api.problems import RequestError, documented, not_found
+from interlock.api.served import Served
 from interlock.control import cancelling, claiming, records, rerun_preview, reruns, run_views, views, writing
 from interlock.control.claiming import Claim
 from interlock.control.rerun_preview import RerunPreview
 from interlock.control.run_views import RunDetail, RunPage
-from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
 from interlock.model import keys
 from interlock.model.errors import InvalidValueError, UnknownPipelineError
@@ -110,9 +110,9 @@ def list_runs(
     limit: LimitArg = 50,
 ) -> RunPage:
     """The latest date first. The runs of a deleted pipeline are still there."""
-    page = run_views.runs(service.engine.store, pipeline, schedule=schedule, after=cursor, limit=limit)
+    page = run_views.runs(service.store, pipeline, schedule=schedule, after=cursor, limit=limit)
     if not page.items:
-        views.known(service.engine.store, pipeline)
+        views.known(service.store, pipeline)
     return page
 
 
@@ -133,9 +133,9 @@ def read_run(
 ) -> RunDetail:
     """With its attempts, rule results, job log, reruns, events and SLA."""
     key = RunKey(pipeline, schedule, str(parse_period(date)))
-    found = run_views.run(service.engine.store, key, service.clock.now())
+    found = run_views.run(service.store, key, service.clock.now())
     if found is None:
-        views.known(service.engine.store, pipeline)
+        views.known(service.store, pipeline)
         raise not_found(
             f"{key} has never run: `GET pipelines/{pipeline}/readiness?date={key.date}` says what it waits for"
         )
@@ -159,7 +159,7 @@ def request_rerun(
     caller: CallerArg,
 ) -> RerunAnswer:
     """Asked durably, then decided within budgets and calendars; the answer carries the decision if it comes soon."""
-    config = views.valid(service.engine.store, pipeline)
+    config = views.valid(service.store, pipeline)
     schedule = views.choose_schedule(config, data.schedule).schedule_id
     key = RunKey(pipeline, schedule, str(parse_period(data.date)))
     undated = reruns.undated_sensors(service.control, key)
@@ -201,23 +201,22 @@ def preview_rerun(
     caller: CallerArg,
 ) -> RerunPreview:
     """The decision, the budgets and the downstreams as they stand now. Nothing is requested, and no target asked."""
-    config = views.valid(service.engine.store, pipeline)
+    config = views.valid(service.store, pipeline)
     schedule = views.choose_schedule(config, data.schedule).schedule_id
     key = RunKey(pipeline, schedule, str(parse_period(data.date)))
     return rerun_preview.preview(service.control, config, key, force=data.force, by=caller.name)
 
 
-def _decided(service: Service, asked: RerunRequest) -> tuple[Any, str]:
+def _decided(service: Served, asked: RerunRequest) -> tuple[Any, str]:
     """The decision, once the stream-router has made it. It is asked for durably: nobody has to wait for it."""
     where = records.control_key(asked.key.pk, keys.rerun_request_sk(asked.key, asked.id))
-    database = service.database
     end = time.monotonic() + _DECISION_SECONDS
     while not service.refusing and (left := end - time.monotonic()) > 0:
-        head = database.head()
-        item = service.engine.store.get(where) or {}
+        head = service.head()
+        item = service.store.get(where) or {}
         if item.get("decision") is not None:
             return item["decision"], str(item.get("decidedBecause", ""))
-        database.wait_for_change(head, min(left, 0.1))
+        service.wait_for_change(head, min(left, 0.1))
     return "pending", ""
 
 
@@ -239,7 +238,7 @@ def report_job(
 ) -> JobRecord:
     """For jobs that others run, and callbacks. The answer comes when it is durable."""
     try:
-        config = views.followed(service.engine.store, pipeline)
+        config = views.followed(service.store, pipeline)
     except UnknownPipelineError:
         caller.check_for(Scope.JOB_WRITE, pipeline, None)
         raise
@@ -296,9 +295,9 @@ def act_on_run(
     raise not_found(f"a run can be claimed (`{named}:claim`) or cancelled (`{named}:cancel`), and nothing else")
 
 
-def _claim(service: Service, caller: Principal, key: RunKey, asked: RunAction) -> Claim:
-    caller.check_stored(Scope.JOB_WRITE, service.engine.store, key.pipeline)
-    views.known(service.engine.store, key.pipeline)
+def _claim(service: Served, caller: Principal, key: RunKey, asked: RunAction) -> Claim:
+    caller.check_stored(Scope.JOB_WRITE, service.store, key.pipeline)
+    views.known(service.store, key.pipeline)
     if not asked.claim_id:
         raise InvalidValueError("a claim needs `claimId`, of your own making: with the same it can be repeated")
     found = claiming.claim(service.control, key, claim_id=asked.claim_id, by=caller.name)
@@ -309,8 +308,8 @@ def _claim(service: Service, caller: Principal, key: RunKey, asked: RunAction) -
     return found
 
 
-def _cancel(service: Service, caller: Principal, key: RunKey, asked: RunAction) -> Cancelled:
-    caller.check_for(Scope.OPERATE, key.pipeline, views.followed(service.engine.store, key.pipeline))
+def _cancel(service: Served, caller: Principal, key: RunKey, asked: RunAction) -> Cancelled:
+    caller.check_for(Scope.OPERATE, key.pipeline, views.followed(service.store, key.pipeline))
     outcome = cancelling.cancel(service.control, key, reason=asked.reason, by=caller.name)
     _log.info("run cancelled", run=str(key), outcome=outcome, by=caller.name)
     return Cancelled(pipeline=key.pipeline, schedule=key.schedule, date=key.date, outcome=outcome)

@@ -17,12 +17,11 @@ import msgspec
 from interlock.api.auth import Principal, authenticate, unauthorised
 from interlock.api.credentials import credentials_of
 from interlock.api.problems import ProblemError, RequestError, judge
+from interlock.api.served import Served
 from interlock.api.write_rates import WriteRates
 from interlock.control import writing
-from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
 from interlock.model.errors import UnknownPipelineError
-from interlock.model.times import epoch_millis
 
 TEMPLATE: Final = "/api/v1/pipelines/{pipeline}/sensors/{key}"
 _ADDRESS: Final = re.compile(rb"/api/v1/pipelines/([^/]+)/sensors/(.+)")
@@ -40,7 +39,7 @@ def is_sensor_write(scope: Mapping[str, Any]) -> bool:
 class SensorWrites:
     """Writes sensors for one controller."""
 
-    def __init__(self, service: Service, rates: WriteRates) -> None:
+    def __init__(self, service: Served, rates: WriteRates) -> None:
         self._service = service
         self._rates = rates
 
@@ -54,17 +53,13 @@ class SensorWrites:
         data = _observation(body)
         service = self._service
         try:
-            caller.check_stored(Scope.SENSOR_WRITE, service.engine.store, pipeline)
+            caller.check_stored(Scope.SENSOR_WRITE, service.store, pipeline)
             put, written = writing.prepare_sensor(service.control, pipeline, key, data, by=caller.name)
         except UnknownPipelineError as error:
             # Finding the nearest names takes long enough to hold up every other connection.
             names = caller.may(Scope.READ)
             raise await asyncio.to_thread(judge, error, names=names) from error
-        await asyncio.wrap_future(
-            service.database.submit(
-                lambda connection: service.engine.store.apply(connection, [put], epoch_millis(service.clock.now()))
-            )
-        )
+        await asyncio.wrap_future(service.submit(put))
         return msgspec.json.encode(written)
 
     def _caller(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> Principal:

@@ -9,10 +9,10 @@ from interlock.api.auth import CallerArg, RatesArg, ServiceArg, needs
 from interlock.api.http import Body, Example, PathParameter, QueryParameter, delete, get, post, put
 from interlock.api.parameters import CursorArg, LimitArg, PipelineArg
 from interlock.api.problems import ProblemError, RequestError, documented, judge, not_found
+from interlock.api.served import Served
 from interlock.control import views, writing
 from interlock.control.views import SensorPage, SensorView
 from interlock.control.writing import Written
-from interlock.embedded.service import Service
 from interlock.embedded.tokens import Scope
 from interlock.model.errors import InterlockError
 from interlock.ports.limits import MAX_COMMIT_BYTES
@@ -84,11 +84,9 @@ def write_sensor(
     return store_sensor(service, caller, pipeline, key, data, ttl)
 
 
-def store_sensor(
-    service: Service, caller: CallerArg, pipeline: str, key: str, data: object, ttl: int | None
-) -> Written:
+def store_sensor(service: Served, caller: CallerArg, pipeline: str, key: str, data: object, ttl: int | None) -> Written:
     """Write one sensor for a caller."""
-    caller.check_stored(Scope.SENSOR_WRITE, service.engine.store, pipeline)
+    caller.check_stored(Scope.SENSOR_WRITE, service.store, pipeline)
     return writing.write_sensor(service.control, pipeline, key, data, ttl=ttl, by=caller.name)
 
 
@@ -112,7 +110,7 @@ def write_batch(
     worst: RequestError | None = None
     for index, one in enumerate(data.sensors):
         try:
-            caller.check_stored(Scope.SENSOR_WRITE, service.engine.store, one.pipeline)
+            caller.check_stored(Scope.SENSOR_WRITE, service.store, one.pipeline)
             prepared.append(
                 writing.prepare_sensor(service.control, one.pipeline, one.key, one.data, ttl=one.ttl, by=caller.name)
             )
@@ -125,7 +123,7 @@ def write_batch(
         count = f"{len(errors)} of {len(data.sensors)}"
         raise RequestError(worst.status, worst.slug, f"{count} sensors are refused, nothing was written", errors=errors)
     for chunk in _chunks([put_ for put_, _ in prepared]):
-        service.engine.store.commit(chunk)
+        service.store.commit(chunk)
     return BatchWritten(written=[written for _, written in prepared])
 
 
@@ -156,7 +154,7 @@ def _chunks(puts: list[Put]) -> list[list[Put]]:
 )
 def read_sensor(pipeline: PipelineArg, key: KeyArg, service: ServiceArg) -> SensorView:
     """The latest observation of a key; one past its ttl is absent."""
-    found = views.sensor(service.engine.store, pipeline, key)
+    found = views.sensor(service.store, pipeline, key)
     if found is None:
         raise not_found(f"pipeline {pipeline!r} has no sensor {key!r}: it was never written, or has expired")
     return found
@@ -174,7 +172,7 @@ def read_sensor(pipeline: PipelineArg, key: KeyArg, service: ServiceArg) -> Sens
 )
 def delete_sensor(pipeline: PipelineArg, key: KeyArg, service: ServiceArg, caller: CallerArg) -> None:
     """The observation is forgotten: rules that read it find none, or the one without a `#period`."""
-    caller.check_stored(Scope.SENSOR_WRITE, service.engine.store, pipeline)
+    caller.check_stored(Scope.SENSOR_WRITE, service.store, pipeline)
     if not writing.delete_sensor(service.control, pipeline, key):
         raise not_found(f"pipeline {pipeline!r} has no sensor {key!r}: it was never written, or has expired")
     _log.info("sensor deleted", pipeline=pipeline, key=key, by=caller.name)
@@ -193,7 +191,7 @@ def list_sensors(
     pipeline: PipelineArg, service: ServiceArg, cursor: CursorArg = None, limit: LimitArg = 100
 ) -> SensorPage:
     """By key; `cursor` is the `next` of the page before."""
-    return views.sensors(service.engine.store, pipeline, service.clock.now(), after=cursor, limit=limit)
+    return views.sensors(service.store, pipeline, service.clock.now(), after=cursor, limit=limit)
 
 
 ROUTES: Final = (write_sensor, write_batch, read_sensor, delete_sensor, list_sensors)

@@ -23,6 +23,7 @@ from interlock.api.app import create_app
 from interlock.api.connections import ConnectionLimits, limited
 from interlock.api.ending import GRACE_SECONDS, REQUEST_SECONDS, Ending
 from interlock.api.gate import is_loopback_name
+from interlock.api.served import Served
 from interlock.api.stream_shares import StreamLimits
 from interlock.embedded.announcement import Announcement
 from interlock.embedded.process_end import FAILED, end_process
@@ -95,7 +96,7 @@ def serve(
 def _run(settings: ServeSettings, service: Service, listener: socket.socket, beside: Beside, ending: Ending) -> None:
     url = url_of(settings.host, listener.getsockname()[1])
     service.callbacks.base_url = settings.public_url or url
-    server = _Server(_config(settings, service), service, ending)
+    server = InterlockServer(_config(settings, service), service, ending)
     # From before it can be found: a signal on the way up ends in order as well.
     with server.capture_signals():
         applied = service.start()
@@ -104,15 +105,15 @@ def _run(settings: ServeSettings, service: Service, listener: socket.socket, bes
                 "serving",
                 url=url,
                 store=str(settings.service.store or "in memory"),
-                pipelines=len(service.engine.store.pipelines()),
+                pipelines=len(service.store.pipelines()),
                 problems=len(applied.problems),
-                access=_access(service),
+                access=access_of(service),
             )
             with beside(service, url):
                 server.run(sockets=[listener])
 
 
-def _access(service: Service) -> str:
+def access_of(service: Served) -> str:
     if service.tokens.required():
         return "tokens required"
     return "everybody on this machine" if service.settings.insecure_no_auth else "this user, on this machine"
@@ -129,7 +130,7 @@ def _config(settings: ServeSettings, service: Service) -> uvicorn.Config:
 
 
 def server_config(
-    service: Service,
+    service: Served,
     limits: ConnectionLimits,
     *,
     public_url: str = "",
@@ -157,10 +158,10 @@ def server_config(
     )
 
 
-class _Server(uvicorn.Server):
+class InterlockServer(uvicorn.Server):
     """uvicorn, with our own idea of signals: it would die of the first one again once it has stopped."""
 
-    def __init__(self, config: uvicorn.Config, service: Service, ending: Ending) -> None:
+    def __init__(self, config: uvicorn.Config, service: Served, ending: Ending) -> None:
         super().__init__(config)
         self._service = service
         self._ending = ending
@@ -242,7 +243,7 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def check_exposure(host: str, service: Service) -> None:
+def check_exposure(host: str, service: Served) -> None:
     """Beyond this machine, only with tokens."""
     if service.settings.insecure_no_auth:
         _check_insecure(host, service)
@@ -255,7 +256,7 @@ def check_exposure(host: str, service: Service) -> None:
     )
 
 
-def _check_insecure(host: str, service: Service) -> None:
+def _check_insecure(host: str, service: Served) -> None:
     if not is_loopback_name(host):
         raise BindError(f"--insecure-no-auth is for loopback only: refusing to listen on {host} with it")
     if service.tokens.required():

@@ -13,8 +13,8 @@ from interlock.api.auth import CallerArg, Principal, ServiceArg, authenticate, n
 from interlock.api.credentials import cookie_name, credentials_of, headers_of
 from interlock.api.http import Body, Example, Request, Response, ResponseSpec, delete, get, post
 from interlock.api.problems import RequestError, documented
+from interlock.api.served import Served
 from interlock.api.state import AppState
-from interlock.embedded.service import Service
 from interlock.embedded.sessions import LONGEST_MS
 from interlock.embedded.tokens import Scope
 
@@ -49,7 +49,7 @@ class CodeView(msgspec.Struct, frozen=True, kw_only=True):
     code: str
 
 
-def _view(service: Service, caller: Principal) -> SessionView:
+def _view(service: Served, caller: Principal) -> SessionView:
     token = caller.token
     return SessionView(
         name=caller.name,
@@ -105,7 +105,7 @@ def begin_session(
     return Response(_view(service, caller), headers=headers)
 
 
-def _exchanged(service: Service, asked: SessionAsked) -> str | None:
+def _exchanged(service: Served, asked: SessionAsked) -> str | None:
     if asked.code:
         return service.sessions.redeem(asked.code)
     token = service.tokens.verify(asked.token.strip())

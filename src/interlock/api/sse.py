@@ -21,11 +21,11 @@ from typing import Final
 
 import msgspec
 
+from interlock.api.served import Served
 from interlock.control import event_views
 from interlock.control.event_views import EventView, Wanted
 from interlock.embedded.clock import rate
 from interlock.embedded.feed import FeedEvent, SensorWritten
-from interlock.embedded.service import Service
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType, Severity
 from interlock.model.times import epoch_millis, format_instant
@@ -119,7 +119,7 @@ class EventStream:
 
     def __init__(
         self,
-        service: Service,
+        service: Served,
         wanted: Filter,
         position: Position | None,
         may_read: Callable[[], bool] = lambda: True,
@@ -268,7 +268,7 @@ class EventStream:
 
     def _page(self, wanted: Wanted, cursor: str | None) -> event_views.EventPage:
         service = self._service
-        return event_views.page(service.engine.store, wanted, service.clock.now(), cursor=cursor, limit=_PAGE)
+        return event_views.page(service.store, wanted, service.clock.now(), cursor=cursor, limit=_PAGE)
 
 
 def _whole_millis(events: list[EventView], *, last: bool) -> tuple[list[EventView], list[EventView]]:

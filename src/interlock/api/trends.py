@@ -24,7 +24,7 @@ DaysArg = Annotated[int, QueryParameter(name="days", ge=1, le=MOST_DAYS, descrip
 )
 def read_trend(pipeline: PipelineArg, service: ServiceArg, days: DaysArg = 30, schedule: ScheduleArg = None) -> Trend:
     """Every run of the last days with its times, its SLA and how long its job took."""
-    return trend.read(service.engine.store, pipeline, service.clock.now(), days=days, schedule=schedule)
+    return trend.read(service.store, pipeline, service.clock.now(), days=days, schedule=schedule)
 
 
 @get(
@@ -38,7 +38,7 @@ def read_trend(pipeline: PipelineArg, service: ServiceArg, days: DaysArg = 30, s
 )
 def read_upcoming(pipeline: PipelineArg, service: ServiceArg, days: DaysArg = 7) -> Upcoming:
     """Each with its start, its warning and its breach; excluded ones with the calendar's reason."""
-    return trend.upcoming(service.engine.store, pipeline, service.clock.now(), days=days)
+    return trend.upcoming(service.store, pipeline, service.clock.now(), days=days)
 
 
 ROUTES: Final = (read_trend, read_upcoming)

@@ -18,6 +18,7 @@ from interlock.cli import alerts, aws, dlq, job, probe, sensor, trusting
 from interlock.cli.apply import apply
 from interlock.cli.backup import backup, restore
 from interlock.cli.cancel import cancel
+from interlock.cli.console import console
 from interlock.cli.demo import demo
 from interlock.cli.doctor import doctor
 from interlock.cli.events import events
@@ -51,6 +52,7 @@ _COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
     simulate,
     stpa,
     serve,
+    console,
     status,
     runs,
     events,

@@ -1,4 +1,7 @@
-"""`interlock token`: bearer tokens of the HTTP API. They lie in the store, so these commands need the store's file."""
+"""`interlock token`: bearer tokens of the HTTP API. They lie in the store, so these commands need the store's file.
+
+With `--store aws://<environment>` they are those of `interlock console`, in its local file.
+"""
 
 import os
 from collections.abc import Iterator
@@ -101,7 +104,14 @@ def _tokens(store: str | None, *, create_store: bool) -> Iterator["Tokens"]:
     from interlock.embedded.tokens import Tokens
 
     named = store or os.environ.get("INTERLOCK_STORE")
-    if named:
+    if named and named.startswith("aws:"):
+        from interlock.aws.address import parse_address
+        from interlock.cli.console import state_file
+
+        # Of the console: on AWS itself there is no API.
+        path = state_file(parse_address(named))
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    elif named:
         path = store_path(named, Path.cwd())
     else:
         project = load_project(find_toml(Path.cwd()), Path.cwd())

@@ -54,6 +54,30 @@ class ConfigState(_View, frozen=True, kw_only=True):
     degraded: list[str] = []
 
 
+class FunctionView(_View, frozen=True, kw_only=True):
+    """One of the six functions. `lag`: how much waits for it now. `last_at`: when it last did something, if known."""
+
+    name: str
+    lag: int
+    last_at: datetime | None = None
+
+    @property
+    def reads_stream(self) -> bool:
+        """Does it read changes, so that its lag is one of changes?"""
+        return self.name in ("stream-router", "event-sink", "alert-dispatcher")
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """What waits to be done, in numbers. `deliveries`: how many alerts wait, by channel."""
+
+    functions: list[FunctionView]
+    timers: int = 0
+    executions_waiting: int = 0
+    deliveries: dict[str, int] = {}
+    failing_channels: int = 0
+    alerts_given_up: int = 0
+
+
 def config_state(store: Store, degraded: Iterable[str] = ()) -> ConfigState:
     """How things stand now."""
     return ConfigState(

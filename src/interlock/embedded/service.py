@@ -7,7 +7,8 @@ it can be asked and written to; started, it runs until it is stopped. Stopping f
 import os
 import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -16,9 +17,12 @@ from typing import Final
 import structlog
 
 from interlock.config.alert_routes import AlertRoute
+from interlock.config.problems import Finding
 from interlock.control import writing
 from interlock.control.alert_channels import Alerting, build_alerting
+from interlock.control.alert_tests import ChannelTest
 from interlock.control.context import Control, Settings
+from interlock.control.controller_view import Workload
 from interlock.control.pools import COMMANDS
 from interlock.decide.quotas import SensorQuota
 from interlock.decide.templates import for_jobs
@@ -28,29 +32,36 @@ from interlock.embedded.callbacks import Callbacks
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
 from interlock.embedded.dead_letters import DeadLetters
+from interlock.embedded.delivery_rows import DeliveryState
 from interlock.embedded.discovery import StoreLock
 from interlock.embedded.engine import Engine
 from interlock.embedded.feed import EventFeed
 from interlock.embedded.files import Applied, FolderWatch
 from interlock.embedded.health import HealthChecks
 from interlock.embedded.private_files import JOBS
-from interlock.embedded.runtime import WORKERS, Runtime
+from interlock.embedded.runtime import WORKERS, Runtime, WatchdogState
 from interlock.embedded.sessions import Sessions
+from interlock.embedded.store import SqliteStore
 from interlock.embedded.store_watch import StoreWatch
 from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.targets import make_targets
 from interlock.embedded.tokens import Tokens
+from interlock.embedded.workload import read_workload
 from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
 from interlock.jobs.command.output import OutputKept
 from interlock.jobs.secrets import SecretStore
+from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, StoreError
+from interlock.model.events import Event
 from interlock.model.keys import RunKey
+from interlock.model.times import epoch_millis
 from interlock.ownership import Trust
 from interlock.ports.clock import Clock
 from interlock.ports.job_targets import TargetSettings
 from interlock.ports.jobs import JobRunner
 from interlock.ports.probes import Prober
 from interlock.ports.secrets import Secrets
+from interlock.ports.store import Put
 from interlock.probes.registry import Probes, ProbeSettings
 
 _log = structlog.get_logger(__name__)
@@ -151,6 +162,61 @@ class Service:
     def control(self) -> Control:
         """The control functions' view of this controller."""
         return self.engine.control
+
+    @property
+    def store(self) -> SqliteStore:
+        """The store."""
+        return self.engine.store
+
+    @property
+    def watchdog(self) -> WatchdogState:
+        """The watchdog's passes of this process."""
+        return self.runtime.watchdog
+
+    @property
+    def follows_files(self) -> bool:
+        """Do configs come from a folder that it follows?"""
+        return self.files is not None
+
+    def watch(self) -> list[str]:
+        """One pass of the watchdog, now; the checks that failed."""
+        return self.runtime.watch()
+
+    def submit(self, put: Put) -> "Future[object]":
+        """Commit one write; many that wait share a commit."""
+        return self.database.submit(
+            lambda connection: self.store.apply(connection, [put], epoch_millis(self.clock.now()))
+        )
+
+    def head(self) -> int:
+        """The number of the latest change."""
+        return self.database.head()
+
+    def wait_for_change(self, head: int, seconds: float) -> None:
+        """Wait so long at most for a commit after `head`."""
+        self.database.wait_for_change(head, seconds)
+
+    def workload(self, now: datetime) -> Workload:
+        """What waits to be done, in numbers."""
+        return read_workload(self.database, self.consumers, self.watchdog.last_at, now)
+
+    def deliveries(
+        self, *, state: DeliveryState | None, channel: str | None, before: int, limit: int
+    ) -> list[delivery_views.DeliveryView]:
+        """Alerts on their way to people, the latest first."""
+        return delivery_views.deliveries(self.database, state=state, channel=channel, before=before, limit=limit)
+
+    def test_alerts(self, channel: str | None, now: datetime, by: str) -> list[ChannelTest]:
+        """Send a test alert on a channel, or on all."""
+        return self.alerts.test(channel, now, by)
+
+    def subscribe(self, listener: Callable[[Event], None]) -> None:
+        """Have an own listener hear of every event."""
+        self.engine.bus.subscribe(listener)
+
+    def refusals(self, config: PipelineConfig) -> Sequence[Finding]:
+        """Why a valid config does not run here."""
+        return ()
 
     @property
     def consumers(self) -> tuple[StreamConsumer, ...]:

@@ -1,0 +1,53 @@
+"""Serving a console: the API and the page over an environment on AWS, until a signal."""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import structlog
+
+from interlock.api import stream_shares
+from interlock.api.connections import ConnectionLimits
+from interlock.api.console import Console
+from interlock.api.ending import GRACE_SECONDS, Ending
+from interlock.api.server import InterlockServer, access_of, bind, check_exposure, server_config, url_of
+from interlock.api.stream_shares import StreamLimits
+
+_log = structlog.get_logger("interlock.console")
+
+
+@dataclass(frozen=True, slots=True)
+class ConsoleServer:
+    """Where to listen."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    public_url: str = ""
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits.of_this_process)
+    streams: StreamLimits = stream_shares.DEFAULT
+
+
+def serve_console(settings: ConsoleServer, console: Console) -> None:
+    """Run until a signal; returns after a clean end. The console is stopped, whatever happens."""
+    ending = Ending(GRACE_SECONDS)
+    try:
+        listener = bind(settings.host, settings.port)
+    except BaseException:
+        console.stop()
+        raise
+    try:
+        check_exposure(settings.host, console)
+        url = url_of(settings.host, listener.getsockname()[1])
+        config = server_config(console, settings.limits, public_url=settings.public_url, streams=settings.streams)
+        server = InterlockServer(config, console, ending)
+        with server.capture_signals():
+            console.start()
+            environment = str(console.environment.address)
+            _log.info("serving", url=url, environment=environment, access=access_of(console))
+            server.run(sockets=[listener])
+    finally:
+        ending.begin()
+        with suppress(Exception):
+            console.stop()
+        listener.close()
+        ending.done()
+    _log.info("stopped")
