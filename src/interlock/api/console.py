@@ -20,6 +20,7 @@ from interlock.aws.clients import Clients
 from interlock.aws.controller import Controller
 from interlock.aws.dead_letter_queues import QUEUES, AwsLetter, DeadLetterQueues
 from interlock.aws.dead_letter_queues import LetterKind as AwsLetterKind
+from interlock.aws.deployed import deployed_settings
 from interlock.aws.environment import Environment
 from interlock.aws.invoking import call_function
 from interlock.aws.lifecycle import deployed_timeout
@@ -114,8 +115,9 @@ class Console:
     @cached_property
     def control(self) -> Control:
         """The control functions' view of the environment."""
-        made = self._controller.control
-        return replace(made, settings=replace(made.settings, execution_timeout=deployed_timeout(self.environment)))
+        given = deployed_settings(self.environment, Function.ORCHESTRATOR)
+        settings = replace(Controller(given).control_settings, execution_timeout=deployed_timeout(self.environment))
+        return replace(self._controller.control, settings=settings)
 
     def submit(self, put: Put) -> "Future[object]":
         """Commit one write on a thread: DynamoDB answers in its time."""

@@ -12,6 +12,7 @@ from interlock.cli.store_access import StoreOption, Target, UrlOption, find_targ
 from interlock.cli.wording import moment
 
 if TYPE_CHECKING:
+    from interlock.aws.address import AwsAddress
     from interlock.client.answers import ChannelTest, Delivery
 
 app = typer.Typer(
@@ -64,12 +65,16 @@ def try_channels_now(
 ) -> None:
     """Send a test alert on a channel, or on all, now; says what became of it. Exits 1 if one was not taken.
 
-    The running controller sends it, with its settings and environment; without one, this command does.
+    The running controller sends it, with its settings and environment; without one, this command does. For an
+    environment on AWS this command does, with the settings of the alert-dispatcher.
 
     Example: interlock alerts test
     """
     target = through_server(find_target(store, url))
-    found = _by_server(target, channel) if target.url is not None else _by_ourselves(channel)
+    if target.aws is not None:
+        found = _for_aws(target.aws, channel)
+    else:
+        found = _by_server(target, channel) if target.url is not None else _by_ourselves(channel)
     if json:
         print_json({"channels": found})
     else:
@@ -106,6 +111,23 @@ def _by_ourselves(channel: str | None) -> "list[ChannelTest]":
         project.alerts, os.environ, clock=clock, client=lambda: guarded_client(allowed, resolve_host)
     )
     tried = try_channels(alerting.channels, channel, test_alert(clock.now(), getpass.getuser()))
+    return [answers.ChannelTest(channel=one.channel, ok=one.ok, error=one.error) for one in tried]
+
+
+def _for_aws(address: "AwsAddress", channel: str | None) -> "list[ChannelTest]":
+    """With the channels of the deployed alert-dispatcher, and the rights of whoever calls."""
+    from interlock.aws import controller as wiring
+    from interlock.aws.channels import Channels
+    from interlock.aws.deployed import deployed_settings
+    from interlock.aws.names import Function
+    from interlock.cli.aws_backend import opened
+    from interlock.client import answers
+    from interlock.control.alert_tests import test_alert, try_channels
+
+    with opened(address) as backend:
+        settings = deployed_settings(backend.environment, Function.ALERT_DISPATCHER)
+        channels = Channels(settings, wiring.secrets(settings), backend.clock)()
+        tried = try_channels(channels, channel, test_alert(backend.clock.now(), getpass.getuser()))
     return [answers.ChannelTest(channel=one.channel, ok=one.ok, error=one.error) for one in tried]
 
 

@@ -19,6 +19,7 @@ from interlock.aws.address import AwsAddress
 from interlock.aws.clients import Clients
 from interlock.aws.controller import Controller
 from interlock.aws.dead_letter_queues import DeadLetterQueues
+from interlock.aws.deployed import deployed_settings
 from interlock.aws.environment import Environment, open_environment
 from interlock.aws.invoking import call_function
 from interlock.aws.lifecycle import deployed_timeout
@@ -79,9 +80,15 @@ class AwsBackend(ControlBackend):
     @cached_property
     def control(self) -> Control:
         """What decides and writes."""
-        made = self._controller.control
-        settings = replace(made.settings, execution_timeout=self.execution_timeout)
-        return replace(made, new_id=lambda: uuid4().hex[:12], settings=settings)
+        return replace(self._controller.control, new_id=lambda: uuid4().hex[:12])
+
+    def claim(
+        self, pipeline: str, date: str | None = None, *, schedule: str | None = None, claim_id: str | None = None
+    ) -> answers.Claim:
+        """Take the job of an external run, by the pools and bounds of the deployed functions."""
+        given = deployed_settings(self.environment, Function.ORCHESTRATOR)
+        self.control = replace(self.control, settings=Controller(given).control_settings)
+        return super().claim(pipeline, date, schedule=schedule, claim_id=claim_id)
 
     @property
     def _reading(self) -> Control:

@@ -164,6 +164,24 @@ def test_alerts(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
     assert "1 alert was given up" in stage.json("status")["degraded"][0]
 
 
+def test_a_claim_keeps_the_pool_of_the_deployed_functions(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
+    job = {"type": "external", "pool": "warehouse"}
+    applied(stage, environment, tmp_path, pipeline("gold", job=job), pipeline("silver", job=job))
+    variables = {"POOLS": '{"warehouse": 1}'}
+    environment.answers["lambda:GetFunctionConfiguration"] = {"Environment": {"Variables": variables}}
+    for name in ("gold", "silver"):
+        stage.good("sensor", "set", name, "up", "status=ready", f"date={DAY}")
+        stage.good("sensor", "set", name, "rows", "count=50", f"date={DAY}")
+    assert stage.good("ready", "gold", "--date", DAY, "--claim") == f"{DAY}\n"
+    assert "the pool of its job is full" in stage.refused("ready", "silver", "--date", DAY, "--claim")
+
+
+def test_trying_the_channels(stage: Stage, environment: Deployed) -> None:
+    variables = {"ALERTS": '[{"channel": "console"}]'}
+    environment.answers["lambda:GetFunctionConfiguration"] = {"Environment": {"Variables": variables}}
+    assert stage.json("alerts", "test")["channels"] == [{"channel": "console", "ok": True, "error": ""}]
+
+
 def test_what_is_for_another_store_says_where_to_look(stage: Stage, environment: Deployed) -> None:
     assert "interlock console --store aws://test" in stage.refused("serve")
     assert "interlock console --store aws://test" in stage.refused("open")
