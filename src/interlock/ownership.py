@@ -37,7 +37,7 @@ class Trust:
         """As `refusal`, for many files at one time: the folders they share are looked at once."""
         folders: dict[tuple[Path, bool], str] = {}
 
-        def told(path: Path) -> str:
+        def refusal_of(path: Path) -> str:
             if path.is_symlink():
                 return self.refusal(path)
             folder, named = path.parent, self._names(path)
@@ -45,7 +45,7 @@ class Trust:
                 folders[folder, named] = refusal(folder, named=named)
             return _refused(path, named=named) or folders[folder, named]
 
-        return told
+        return refusal_of
 
     def _names(self, path: Path) -> bool:
         meant = path.absolute()
@@ -54,14 +54,14 @@ class Trust:
 
 def refusal(path: Path, *, named: bool = False) -> str:
     """Why a file or folder is not obeyed, in words; "" when it is, or is not there. `named`: a person named it."""
-    return next((told for step in _steps(path) if (told := _refused(step, named=named))), "")
+    return next((reason for step in _steps(path) if (reason := _refused(step, named=named))), "")
 
 
 def _refused(step: Path, *, named: bool) -> str:
     with suppress(OSError):
         found = step.lstat()
-        told = _everybody(step, found) if named else _foreign(step, found)
-        return "" if told and _read_only(step) else told
+        reason = _everybody(step, found) if named else _foreign(step, found)
+        return "" if reason and _read_only(step) else reason
     return ""
 
 

@@ -167,11 +167,11 @@ def test_the_console_prints_json_where_the_logs_are_json() -> None:
     evil = event(message="failed\nfaked line \x1b[31m[bold]red", **BREACH)
     channel.send(Alert("1", evil), thread=None, maybe_sent=None)
     (line,) = out.getvalue().splitlines()
-    told = json.loads(line)
-    assert (told["event"], told["level"], told["timestamp"]) == ("alert", "error", "2026-03-02T08:00:00Z")
-    assert (told["type"], told["pipeline"], told["date"]) == ("SLA_BREACH", "gold", "2026-03-02")
-    assert told["message"] == "failed\nfaked line \x1b[31m[bold]red"
-    assert told["detail"]["waitingFor"] == BREACH["waitingFor"]
+    reported = json.loads(line)
+    assert (reported["event"], reported["level"], reported["timestamp"]) == ("alert", "error", "2026-03-02T08:00:00Z")
+    assert (reported["type"], reported["pipeline"], reported["date"]) == ("SLA_BREACH", "gold", "2026-03-02")
+    assert reported["message"] == "failed\nfaked line \x1b[31m[bold]red"
+    assert reported["detail"]["waitingFor"] == BREACH["waitingFor"]
 
 
 def test_the_console_is_standard_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ def put(clock: ManualClock, type_: EventType, text: str, pipeline: str = "gold")
     return records.put_event(event(type_, pipeline, at=clock.now(), text=text))
 
 
-def told(store: SqliteStore, clock: ManualClock) -> list[str]:
+def reported(store: SqliteStore, clock: ManualClock) -> list[str]:
     """The texts of the events as they are in the table."""
     page = event_views.page(store, Wanted(newest_first=False), clock.now())
     return [str(one.detail["text"]) for one in page.items]
@@ -82,7 +82,7 @@ def test_event_that_is_made_first_and_committed_last_is_the_last(tmp_path: Path,
     assert dispatched.store.commit([put(clock, FIRST, "made third")]) is None
     expected = ["made second", "made first", "made third"]
     assert dispatched.sent() == expected
-    assert told(dispatched.store, clock) == expected
+    assert reported(dispatched.store, clock) == expected
     dispatched.database.close()
 
 
@@ -95,7 +95,7 @@ def test_order_is_that_of_the_commits_over_all_pipelines(tmp_path: Path) -> None
         for number in committed:
             assert store.commit([writes[number]]) is None
             clock.advance(seconds=0.001)
-        assert told(store, clock) == [str(number) for number in committed]
+        assert reported(store, clock) == [str(number) for number in committed]
 
 
 def test_several_events_of_one_commit_stay_in_their_order(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_several_events_of_one_commit_stay_in_their_order(tmp_path: Path) -> Non
         clock.advance(seconds=0.5)
         assert store.commit([put(clock, SECOND, "before")]) is None
         assert store.commit(late) is None
-        assert told(store, clock) == ["before", "a", "b", "c"]
+        assert reported(store, clock) == ["before", "a", "b", "c"]
 
 
 def test_clock_that_was_set_back_is_believed(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_clock_that_was_set_back_is_believed(tmp_path: Path) -> None:
         clock.advance(seconds=3600)
         assert store.commit([put(clock, FIRST, "later")]) is None
         assert store.commit([earlier]) is None
-        assert told(store, clock) == ["earlier", "later"]
+        assert reported(store, clock) == ["earlier", "later"]
 
 
 def test_event_that_is_in_order_keeps_its_key(tmp_path: Path) -> None:

@@ -59,45 +59,45 @@ def make(tmp_path: Path, clock: ManualClock, receivers: Receivers) -> Iterator[M
             one.close()
 
 
-def check(receivers: Receivers, told: list[str]) -> None:
+def check(receivers: Receivers, reported: list[str]) -> None:
     """Every alert once on each channel, in order per pipeline."""
     for heard in (receivers.slack.ids(), [taken["id"] for taken in receivers.hook.taken]):
-        assert sorted(heard) == sorted(told)
+        assert sorted(heard) == sorted(reported)
         for pipeline in PIPELINES:
             mine = [id_ for id_ in heard if id_.startswith(f"{pipeline}/")]
-            assert mine == [id_ for id_ in told if id_.startswith(f"{pipeline}/")]
+            assert mine == [id_ for id_ in reported if id_.startswith(f"{pipeline}/")]
 
 
 def tell_some(installation: Installation, every: timedelta, count: int) -> list[str]:
-    told = []
+    reported = []
     for n in range(count):
-        told.append(installation.tell(PIPELINES[n % 3]))
+        reported.append(installation.tell(PIPELINES[n % 3]))
         installation.tell(PIPELINES[n % 3], EventType.JOB_COMPLETED)
         installation.play(every)
-    return told
+    return reported
 
 
 def test_receivers_that_are_down_for_an_hour_miss_nothing(make: Make, receivers: Receivers) -> None:
     installation = make()
-    told = tell_some(installation, timedelta(minutes=5), 12)
+    reported = tell_some(installation, timedelta(minutes=5), 12)
     assert receivers.slack.messages == []
     receivers.up()
-    told += tell_some(installation, timedelta(minutes=5), 6)
-    check(receivers, told)
+    reported += tell_some(installation, timedelta(minutes=5), 6)
+    check(receivers, reported)
     assert installation.dispatcher.next_at() is None
     assert installation.letters.count() == 0
 
 
 def test_an_outage_in_the_middle_with_restarts_all_along(make: Make, receivers: Receivers) -> None:
     receivers.up()
-    told = tell_some(make(), timedelta(seconds=10), 6)
+    reported = tell_some(make(), timedelta(seconds=10), 6)
     receivers.down()
     for _ in range(6):
-        told += tell_some(make(), timedelta(minutes=3), 3)
+        reported += tell_some(make(), timedelta(minutes=3), 3)
     receivers.up()
-    told += tell_some(make(), timedelta(minutes=10), 3)
+    reported += tell_some(make(), timedelta(minutes=10), 3)
     make().play(timedelta(hours=1))
-    check(receivers, told)
+    check(receivers, reported)
     assert [message.get("thread_ts") for message in receivers.slack.messages].count(None) == len(PIPELINES)
 
 
@@ -108,9 +108,9 @@ def test_rate_limits_errors_and_broken_connections_in_any_order(make: Make, rece
     )
     receivers.hook.next.extend([Answer(429, b"", {"Retry-After": "20"}), HANG_UP, Answer(500), Answer(408)])
     installation = make()
-    told = tell_some(installation, timedelta(minutes=1), 9)
+    reported = tell_some(installation, timedelta(minutes=1), 9)
     installation.play(timedelta(hours=1))
-    check(receivers, told)
+    check(receivers, reported)
 
 
 @pytest.mark.parametrize("crash_at", range(1, 30))
@@ -118,7 +118,7 @@ def test_a_crash_at_any_commit_is_not_heard_twice(make: Make, receivers: Receive
     """Slack is looked at before anything is posted again; the webhook's receiver knows the id."""
     receivers.up()
     installation = make()
-    told = [installation.tell(pipeline) for pipeline in ("gold", "gold", "silver")]
+    reported = [installation.tell(pipeline) for pipeline in ("gold", "gold", "silver")]
     commits = 0
 
     def fault(_: str) -> None:
@@ -135,38 +135,38 @@ def test_a_crash_at_any_commit_is_not_heard_twice(make: Make, receivers: Receive
         installation.database.drop_deferred()
         installation = make()
         installation.play(timedelta(minutes=1))
-    assert sorted(receivers.slack.ids()) == sorted(told)
+    assert sorted(receivers.slack.ids()) == sorted(reported)
     unique = list({taken["id"]: None for taken in receivers.hook.taken})
-    assert sorted(unique) == sorted(told)
-    assert len(receivers.hook.taken) <= len(told) + 1
-    assert installation.dispatcher.deliveries.count(DeliveryState.SENT) == 2 * len(told)
+    assert sorted(unique) == sorted(reported)
+    assert len(receivers.hook.taken) <= len(reported) + 1
+    assert installation.dispatcher.deliveries.count(DeliveryState.SENT) == 2 * len(reported)
 
 
 def test_an_alert_that_a_receiver_refuses_can_be_looked_at_and_redriven(make: Make, receivers: Receivers) -> None:
     receivers.up()
     installation = make()
     receivers.hook.always = lambda event: Answer(422, b"no such team") if event["subject"].startswith("gold") else None
-    told = [installation.tell("gold"), installation.tell("silver")]
+    reported = [installation.tell("gold"), installation.tell("silver")]
     installation.play(timedelta(minutes=5))
-    assert [taken["id"] for taken in receivers.hook.taken] == [told[1]]
+    assert [taken["id"] for taken in receivers.hook.taken] == [reported[1]]
     (letter,) = installation.letters.list()
-    assert (letter.source, letter.record["event"]) == ("webhook:HOOK_URL", told[0])
+    assert (letter.source, letter.record["event"]) == ("webhook:HOOK_URL", reported[0])
     assert "HTTP 422: no such team" in letter.error
     receivers.hook.always = lambda _: None
     assert installation.letters.redrive() == 1
     installation.play(timedelta(minutes=5))
-    assert sorted(taken["id"] for taken in receivers.hook.taken) == sorted(told)
-    check(receivers, [told[0], told[1]])
+    assert sorted(taken["id"] for taken in receivers.hook.taken) == sorted(reported)
+    check(receivers, [reported[0], reported[1]])
 
 
 def test_a_channel_that_was_renamed_away_does_not_lose_its_alerts(make: Make, receivers: Receivers) -> None:
-    told = make().tell("gold")
+    reported = make().tell("gold")
     make().play(timedelta(minutes=1))
     receivers.up()
     slack_only = SETTINGS[: SETTINGS.rindex("[[alerts]]")]
     installation = make(settings=slack_only)
     installation.play(timedelta(hours=1))
-    assert receivers.slack.ids() == [told]
+    assert receivers.slack.ids() == [reported]
     (letter,) = installation.letters.list()
     assert "webhook:HOOK_URL" in letter.error
 
@@ -176,15 +176,15 @@ def test_it_runs_on_threads(make: Make, receivers: Receivers) -> None:
     installation = make(inline=False)
     installation.dispatcher.start()
     try:
-        told = [installation.tell(PIPELINES[n % 3]) for n in range(12)]
-        for _ in told:
+        reported = [installation.tell(PIPELINES[n % 3]) for n in range(12)]
+        for _ in reported:
             assert receivers.hook.answered.acquire(timeout=WAIT)
             assert receivers.slack.answered.acquire(timeout=WAIT)
     finally:
         # What was answered is also recorded: a try that is under way is finished.
         installation.dispatcher.stop()
-    check(receivers, told)
-    assert installation.dispatcher.deliveries.count(DeliveryState.SENT) == 2 * len(told)
+    check(receivers, reported)
+    assert installation.dispatcher.deliveries.count(DeliveryState.SENT) == 2 * len(reported)
 
 
 def test_a_retry_on_threads_waits_for_its_time(make: Make, receivers: Receivers, clock: ManualClock) -> None:
@@ -193,7 +193,7 @@ def test_a_retry_on_threads_waits_for_its_time(make: Make, receivers: Receivers,
     installation = make(inline=False)
     installation.dispatcher.start()
     try:
-        told = [installation.tell("gold")]
+        reported = [installation.tell("gold")]
         assert receivers.hook.answered.acquire(timeout=WAIT)
         assert receivers.slack.answered.acquire(timeout=WAIT)
         assert receivers.hook.taken == []
@@ -204,7 +204,7 @@ def test_a_retry_on_threads_waits_for_its_time(make: Make, receivers: Receivers,
                 break
     finally:
         installation.dispatcher.stop()
-    check(receivers, told)
+    check(receivers, reported)
 
 
 def test_a_receiver_that_hangs_does_not_hold_up_the_others(make: Make, receivers: Receivers) -> None:

@@ -138,22 +138,22 @@ def test_the_stream_tells_what_happens(api: httpx.Client, service: Service) -> N
     with stream(api, pipeline="live") as messages:
         until(lambda: service.feed._listeners or None, "the listener")
         tell(service, "other", 3)
-        told = tell(service, "live", 5)
+        reported = tell(service, "live", 5)
         first = messages.next()
-        assert json.loads(first["data"])["message"] == told[0]
+        assert json.loads(first["data"])["message"] == reported[0]
         assert first["event"] == "JOB_TRIGGERED"
-        assert messages.events(4) == told[1:]
+        assert messages.events(4) == reported[1:]
 
 
 def test_a_stream_goes_on_where_it_left_off(api: httpx.Client, service: Service) -> None:
     with stream(api, pipeline="resumed") as messages:
         until(lambda: service.feed._listeners or None, "the listener")
-        told = tell(service, "resumed", 10)
-        assert messages.events(3) == told[:3]
+        reported = tell(service, "resumed", 10)
+        assert messages.events(3) == reported[:3]
         last = messages.next()["id"]
     missed = tell(service, "resumed", 5)
     with stream(api, last, pipeline="resumed") as messages:
-        assert messages.events(11) == [*told[4:], *missed]
+        assert messages.events(11) == [*reported[4:], *missed]
         assert messages.events(0) == []
         more = tell(service, "resumed", 2)
         assert messages.events(2) == more
@@ -162,16 +162,16 @@ def test_a_stream_goes_on_where_it_left_off(api: httpx.Client, service: Service)
 def test_a_stream_from_before_the_changes_were_pruned_goes_on_by_time(tmp_path: Path) -> None:
     with running(tmp_path) as (service, api):
         since = service.clock.now()
-        told = tell(service, "pruned", 1200)
+        reported = tell(service, "pruned", 1200)
         first = records.event(EventType.SLA_MET, RunKey("pruned", "", ""), since, "unwanted")
         service.engine.store.commit([records.put_event(first)])
         prune_changes(service)
         with stream(api, f"1-{int(since.timestamp() * 1000)}", pipeline="pruned", type="JOB_TRIGGERED") as messages:
-            assert messages.events(1200) == told
+            assert messages.events(1200) == reported
             more = tell(service, "pruned", 3)
             assert messages.events(3) == more
         with stream(api, since=since.isoformat(), type="JOB_TRIGGERED") as messages:
-            assert messages.events(1203) == told + more
+            assert messages.events(1203) == reported + more
 
 
 def prune_changes(service: Service) -> None:
@@ -347,6 +347,6 @@ def test_a_stream_tells_of_sensors_to_who_asks(api: httpx.Client, apply: Apply) 
         others = (line for line in other.iter_lines() if line)
         next(others)
         api.put(f"{V1}/pipelines/{name}/sensors/rows%23odd", json={"count": 1})
-        told = until(lambda: json.loads(next(lines).partition("data: ")[2] or "null"), "the notice")
-        assert (told["pipeline"], told["key"]) == (name, "rows#odd")
-        assert told["receivedAt"].endswith("Z")
+        reported = until(lambda: json.loads(next(lines).partition("data: ")[2] or "null"), "the notice")
+        assert (reported["pipeline"], reported["key"]) == (name, "rows#odd")
+        assert reported["receivedAt"].endswith("Z")

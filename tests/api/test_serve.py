@@ -54,8 +54,8 @@ def test_a_sensor_starts_a_command_and_the_run_completes(tmp_path: Path) -> None
         assert server.stop() == 0
     assert not server_file(server.store).exists()
     lines = [json.loads(line) for line in server.log.read_text().splitlines()]
-    told = [line["event"] for line in lines]
-    assert told.index("serving") < told.index("stopping") < told.index("stopped")
+    seen = [line["event"] for line in lines]
+    assert seen.index("serving") < seen.index("stopping") < seen.index("stopped")
 
 
 def test_killed_and_started_again_nothing_is_lost(tmp_path: Path) -> None:
@@ -163,11 +163,11 @@ def test_the_folder_is_followed(tmp_path: Path) -> None:
         def events(type_: str, pipeline: str) -> Any:
             return client.get(f"{V1}/events", params={"pipeline": pipeline, "type": type_}).json()["items"]
 
-        (told,) = until(lambda: events("CONFIG_INVALID", "gold"), "CONFIG_INVALID")
-        assert "jobb" in told["message"]
+        (seen,) = until(lambda: events("CONFIG_INVALID", "gold"), "CONFIG_INVALID")
+        assert "jobb" in seen["message"]
         assert client.get(f"{V1}/pipelines/gold").json()["version"] == changed
-        assert f"version {changed}, applied " in told["message"]
-        assert "stays in force" in told["message"]
+        assert f"version {changed}, applied " in seen["message"]
+        assert "stays in force" in seen["message"]
         assert changed in interlock(tmp_path, "status").stdout
         planned = interlock(tmp_path, "plan", "pipelines")
         assert planned.returncode == 1
@@ -201,8 +201,8 @@ def test_a_lost_folder_disarms_nothing(tmp_path: Path) -> None:
         until(lambda: degraded(server) == lost or None, "degraded")
         assert ids(server) == ["bronze", "gold", "silver"]
         params = {"type": "CONFIG_FOLDER_LOST"}
-        (told,) = server.client.get(f"{V1}/events", params=params).json()["items"]
-        assert told["severity"] == "error"
+        (seen,) = server.client.get(f"{V1}/events", params=params).json()["items"]
+        assert seen["severity"] == "error"
         assert "interlock_config_folder_lost 1.0" in server.client.get("/metrics").text
         assert "interlock_degraded 1.0" in server.client.get("/metrics").text
         status = interlock(tmp_path, "status")
@@ -272,8 +272,8 @@ def test_a_failure_says_which_budget_paid_and_which_did_not(tmp_path: Path) -> N
     with serving(tmp_path) as server:
         ready(server.client, "code", "2026-03-02")
         params = {"pipeline": "code", "type": "RETRY_EXHAUSTED"}
-        (told,) = until(lambda: server.client.get(f"{V1}/events", params=params).json()["items"], "the end")
-        assert told["message"] == f"code for 2026-03-02 failed for good: {budget}"
+        (seen,) = until(lambda: server.client.get(f"{V1}/events", params=params).json()["items"], "the end")
+        assert seen["message"] == f"code for 2026-03-02 failed for good: {budget}"
         params["type"] = "JOB_FAILED"
         failures = [one["message"] for one in server.client.get(f"{V1}/events", params=params).json()["items"]]
         assert sorted(failures) == [
@@ -298,8 +298,8 @@ def test_a_broken_file_does_not_keep_the_others_from_running(tmp_path: Path) -> 
     with serving(tmp_path) as server:
         assert [one["id"] for one in server.client.get(f"{V1}/pipelines").json()["items"]] == ["gold"]
         params = {"type": "CONFIG_INVALID", "pipeline": "broken"}
-        (told,) = server.client.get(f"{V1}/events", params=params).json()["items"]
-        assert told["severity"] == "error"
+        (seen,) = server.client.get(f"{V1}/events", params=params).json()["items"]
+        assert seen["severity"] == "error"
         assert server.stop() == 0
     # The same content is not reported again by the next start.
     with serving(tmp_path) as server:
@@ -374,9 +374,9 @@ def test_the_discovery_file_is_private_and_stale_ones_do_not_count(tmp_path: Pat
     found = find_server(store)
     assert found is not None
     assert (found.url, found.pid) == ("http://127.0.0.1:1", os.getpid())
-    told = json.loads(file.read_text())
+    seen = json.loads(file.read_text())
     for change in ({"pid": 2**22 - 1}, {"pid": 0}, {"processStart": "1"}):
-        file.write_text(json.dumps({**told, **change}))
+        file.write_text(json.dumps({**seen, **change}))
         assert find_server(store) is None, change
     file.write_text("{")
     assert find_server(store) is None

@@ -213,10 +213,10 @@ def test_streams_end_with_what_they_were_opened_with(guarded: Guarded, how: str)
         thread = threading.Thread(target=act)
         thread.start()
         began.set()
-        told = [line for line in lines if line]
+        reported = [line for line in lines if line]
         closed = SystemClock().now().timestamp()
         thread.join()
-    assert told[-2:] == ["event: closed", "data: your token or session has ended"]
+    assert reported[-2:] == ["event: closed", "data: your token or session has ended"]
     assert closed - ended[0] < 3.0  # a second on a quiet machine
 
 

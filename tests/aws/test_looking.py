@@ -21,7 +21,7 @@ from interlock.ports.probes import ProbeRequest
 from interlock.simulation.scenario import inline_scenario
 from tests.aws.world.play import on_aws
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, pipeline, staged, told
+from tests.safety.stage import KEY, control_of, count_events, pipeline, staged
 
 PROBE = {"key": "rows", "type": "http", "interval": "10m", "timeout": "100ms", "config": {"url": "https://example.com"}}
 RULES = {"rules": [{"key": "rows", "check": "gte", "field": "count", "value": 10}]}
@@ -87,7 +87,7 @@ def test_a_probe_that_fails_writes_nothing_and_says_so(error: Exception) -> None
     world, prober = waiting(), Scripted()
     prober.found = error
     assert evaluate(world, prober)["status"] == "waiting"
-    assert told(world, EventType.PROBE_FAILED) == 1
+    assert count_events(world, EventType.PROBE_FAILED) == 1
     assert records.get_sensors(control_of(world).store, "orders", ["rows"]) == {}
 
 
@@ -98,7 +98,7 @@ def test_one_that_hangs_has_failed_when_its_time_is_over() -> None:
         assert evaluate(world, prober)["status"] == "waiting"
     finally:
         prober.released.set()
-    assert told(world, EventType.PROBE_FAILED) == 1
+    assert count_events(world, EventType.PROBE_FAILED) == 1
 
 
 def test_a_run_opened_by_cron_is_gated_by_a_probe_on_aws() -> None:

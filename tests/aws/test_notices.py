@@ -16,7 +16,7 @@ from interlock.model.run import RunStatus
 from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, Recovery
 from tests.aws.installation import ACCOUNT, MACHINE
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, pipeline, run_of, settle, staged, told
+from tests.safety.stage import KEY, control_of, count_events, pipeline, run_of, settle, staged
 
 OTHER = MACHINE.replace("test-", "prod-")
 INPUT = {"pipeline": "gold", "schedule": "cron", "date": "2026-03-02", "attempt": 2, "sla": True}
@@ -138,7 +138,7 @@ def test_the_end_of_an_execution_continues_its_attempt() -> None:
     world = running()
     notice = ExecutionEnd(KEY, 1, parts.execution_of(run_of(world)), "TIMED_OUT")
     assert act(control_of(world), notice) == {"result": "followed"}
-    assert told(world, EventType.TRIGGER_RECOVERED) == 1
+    assert count_events(world, EventType.TRIGGER_RECOVERED) == 1
     assert act(control_of(world), notice) == {"result": "nothing"}
 
 

@@ -232,7 +232,7 @@ def test_a_plan_against_a_server_fetches_only_what_differs(
 
 
 def test_why_can_be_asked_of_a_server(capsys: pytest.CaptureFixture[str], project: Path, api: Api) -> None:
-    told = {
+    reported = {
         "pipeline": "gold",
         "schedule": "cron",
         "date": "2026-03-02",
@@ -243,7 +243,7 @@ def test_why_can_be_asked_of_a_server(capsys: pytest.CaptureFixture[str], projec
         "sections": [{"title": "Opened", "lines": [{"text": "by a tick", "mark": "none"}]}],
         "advice": "Nothing: it is done.",
     }
-    api.answers["/api/v1/pipelines/gold/why"] = (200, told)
+    api.answers["/api/v1/pipelines/gold/why"] = (200, reported)
     outcome = run(capsys, "why", "gold", "--date", "2026-03-02", "--url", api.url)
     assert outcome.code == 0, outcome.err
     assert outcome.out.splitlines()[0] == "gold for 2026-03-02 ran"

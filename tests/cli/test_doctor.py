@@ -126,8 +126,8 @@ def test_something_else_listens(server: Process) -> None:
 def test_a_server_that_is_not_ready(status: int, body: dict[str, Any], expected: list[tuple[str, bool]]) -> None:
     found = list(diagnosis._ready("http://x", httpx.Response(status, json=body)))
     assert [(one.name, one.ok) for one in found] == expected
-    told = " ".join(one.detail for one in found)
-    assert all(one in told for one in [*body["problems"], *body["degraded"]])
+    reported = " ".join(one.detail for one in found)
+    assert all(one in reported for one in [*body["problems"], *body["degraded"]])
 
 
 def test_a_clock_that_is_wrong() -> None:

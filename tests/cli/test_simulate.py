@@ -171,8 +171,12 @@ def test_a_config_file_can_be_applied_and_removed_on_the_way(capsys: pytest.Capt
     outcome = run(capsys, "simulate", "scenarios/changed.yaml")
     assert outcome.code == 1, "5000 rows are not enough any more"
     assert "VALIDATION_PASSED" not in outcome.out
-    for told in ("the config of gold is applied", "gold is removed", "refused: there is no pipeline 'gold' to remove"):
-        assert told in outcome.out
+    for line in (
+        "the config of gold is applied",
+        "gold is removed",
+        "refused: there is no pipeline 'gold' to remove",
+    ):
+        assert line in outcome.out
 
 
 @pytest.mark.parametrize(

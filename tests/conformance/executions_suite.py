@@ -21,7 +21,7 @@ INPUT: Final = {"pk": ACTIVE.pk, "sk": ACTIVE.sk, "seen": "3"}
 
 def flow(control_table: str, task: str) -> dict[str, Any]:
     """Wait for a token in the ACTIVE# record, on condition that `wakeSeq` is what was seen; then tell the task."""
-    told = {"Type": "Task", "Resource": task, "ResultPath": None, "End": True}
+    reported = {"Type": "Task", "Resource": task, "ResultPath": None, "End": True}
     return {
         "StartAt": "Await",
         "States": {
@@ -48,9 +48,9 @@ def flow(control_table: str, task: str) -> dict[str, Any]:
                 ],
                 "Next": "Answered",
             },
-            "Answered": {**told, "Parameters": {"said": "answered"}},
-            "Late": {**told, "Parameters": {"said": "late"}},
-            "Changed": {**told, "Parameters": {"said": "changed"}},
+            "Answered": {**reported, "Parameters": {"said": "answered"}},
+            "Late": {**reported, "Parameters": {"said": "late"}},
+            "Changed": {**reported, "Parameters": {"said": "changed"}},
         },
     }
 

@@ -74,7 +74,7 @@ def model_holds(condition: Condition, item: Item | None) -> bool:
             return all(exactly((item or {}).get(name)) == exactly(v) for name, v in condition.attributes.items())
 
 
-def model_write(model: dict[Key, Item], told: dict[str, list[tuple[str, Item | None]]], write: Write) -> None:
+def model_write(model: dict[Key, Item], reported: dict[str, list[tuple[str, Item | None]]], write: Write) -> None:
     existed = write.key in model
     match write:
         case Put():
@@ -89,4 +89,4 @@ def model_write(model: dict[Key, Item], told: dict[str, list[tuple[str, Item | N
         case Require():
             return
     if write.key.table is not Table.RERUN and (existed or write.key in model):
-        told.setdefault(write.key.pk, []).append((f"{write.key.table}/{write.key.sk}", model.get(write.key)))
+        reported.setdefault(write.key.pk, []).append((f"{write.key.table}/{write.key.sk}", model.get(write.key)))

@@ -198,18 +198,18 @@ class StoreSuite(CommitTests, RefusalTests):
         store.commit([Delete(key(table=table)) for table in Table])
         changes = self.changes(store)
         for table in tables:
-            told = [change for change in changes if change.table is table]
-            assert [change.item for change in told] == [{"n": 1}, {"n": 2}, None]
-            assert {change.key for change in told} == {key(table=table)}
-            assert {change.at for change in told} == {epoch_millis(clock.now())}
+            reported = [change for change in changes if change.table is table]
+            assert [change.item for change in reported] == [{"n": 1}, {"n": 2}, None]
+            assert {change.key for change in reported} == {key(table=table)}
+            assert {change.at for change in reported} == {epoch_millis(clock.now())}
         assert {change.table for change in changes} == set(tables)
 
     def test_a_put_that_changes_nothing_may_be_a_change_and_hides_none(self, store: Store) -> None:
         """DynamoDB's streams leave it out; SQLite's does not."""
         for n in (1, 1, 2, 2, 1):
             store.commit([Put(key(), {"n": n})])
-        told = [change.item for change in self.changes(store)]
-        assert [item for item, _ in groupby(told)] == [{"n": 1}, {"n": 2}, {"n": 1}]
+        reported = [change.item for change in self.changes(store)]
+        assert [item for item, _ in groupby(reported)] == [{"n": 1}, {"n": 2}, {"n": 1}]
 
     def test_what_writes_nothing_is_no_change(self, store: Store) -> None:
         store.commit([Put(key(), {"n": 1})])
@@ -226,9 +226,9 @@ class StoreSuite(CommitTests, RefusalTests):
         for pk in "abc":
             for item in range(4):
                 where = key(f"S{item}", pk=f"PIPELINE#{pk}")
-                told = [change for change in changes if change.key == where]
-                assert [change.item for change in told] == [{"n": n} for n in range(item, 30, 4)]
-                assert [change.seq for change in told] == sorted({change.seq for change in told})
+                reported = [change for change in changes if change.key == where]
+                assert [change.item for change in reported] == [{"n": n} for n in range(item, 30, 4)]
+                assert [change.seq for change in reported] == sorted({change.seq for change in reported})
 
     @settings(suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow], max_examples=60)
     @given(commits=COMMITS)
@@ -238,13 +238,13 @@ class StoreSuite(CommitTests, RefusalTests):
     def play(self, commits: list[list[Write]]) -> None:
         """The store and a dict, side by side; a stream owes the order of the changes of one item."""
         model: dict[Key, Item] = {}
-        told: dict[str, list[tuple[str, Item | None]]] = {}
+        reported: dict[str, list[tuple[str, Item | None]]] = {}
         with self.open_store(ManualClock()) as store:
             for writes in commits:
                 failed = tuple(i for i, write in enumerate(writes) if not model_holds(write.when, model.get(write.key)))
                 assert store.commit(writes) == (Conflict(failed) if failed else None)
                 for write in writes if not failed else ():
-                    model_write(model, told, write)
+                    model_write(model, reported, write)
             for table in Table:
                 for pk in PARTITIONS:
                     mine = {k.sk: item for k, item in model.items() if (k.table, k.pk) == (table, pk)}
@@ -253,7 +253,7 @@ class StoreSuite(CommitTests, RefusalTests):
                     assert [exactly(record.item) for record in records] == [exactly(mine[sk]) for sk in sorted(mine)]
             changes = self.changes(store)
         for pk in PARTITIONS:
-            expected = told.get(pk, [])
+            expected = reported.get(pk, [])
             found = [(f"{c.table}/{c.sk}", c.item) for c in changes if c.pk == pk]
             for name in {name for name, _ in (*expected, *found)}:
                 assert [item for one, item in found if one == name] == [item for one, item in expected if one == name]

@@ -92,16 +92,16 @@ def play_on_moto(scenario: Scenario) -> History:
         started = client.start_execution(
             stateMachineArn=machine["stateMachineArn"], name="one", input=json.dumps(scenario.input)
         )
-        told = client.describe_execution(executionArn=started["executionArn"])
+        reported = client.describe_execution(executionArn=started["executionArn"])
         pages = client.get_paginator("get_execution_history").paginate(executionArn=started["executionArn"])
         events = [event for page in pages for event in page["events"]]
         token_stored = table is not None and "token" in table.get_item(TableName=moto.TABLE, Key=_KEY)["Item"]
     return History(
         entered=[event["stateEnteredEventDetails"]["name"] for event in events if "stateEnteredEventDetails" in event],
         calls=world.calls,
-        status=told["status"],
-        output=_comparable(json.loads(told["output"])) if "output" in told else None,
-        error=told.get("error"),
+        status=reported["status"],
+        output=_comparable(json.loads(reported["output"])) if "output" in reported else None,
+        error=reported.get("error"),
         token_stored=token_stored,
         took=world.elapsed(),
     )

@@ -13,7 +13,7 @@ from interlock.model.run import Baseline, RunStatus, Source
 from interlock.ports.store import Change, Delete
 from tests.safety.faults import FaultyWorld
 from tests.safety.interleaving import interrupted, touches
-from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, told, write
+from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged, write
 
 POST_RUN: Final = {"rules": [{"key": "out", "check": "exists"}], "driftField": "rows", "driftThreshold": 10}
 STEPS: Final = [
@@ -106,7 +106,7 @@ def test_a_write_just_after_the_completion_is_compared_with_the_baseline(seconds
     later(world, seconds=seconds)
     write(world, "out", rows=500)
     settle(world)
-    assert told(world, EventType.POST_RUN_DRIFT) == 1
+    assert count_events(world, EventType.POST_RUN_DRIFT) == 1
     assert (run_of(world).attempt, run_of(world).source) == (2, Source.DATA_DRIFT)
 
 
@@ -114,8 +114,8 @@ def test_drift_within_the_threshold_is_none_and_the_rules_are_judged() -> None:
     world = completed()
     write(world, "out", rows=105)
     settle(world)
-    assert told(world, EventType.POST_RUN_DRIFT) == 0
-    assert told(world, EventType.POST_RUN_PASSED) == 1
+    assert count_events(world, EventType.POST_RUN_DRIFT) == 0
+    assert count_events(world, EventType.POST_RUN_PASSED) == 1
     assert run_of(world).attempt == 1
 
 
@@ -125,7 +125,7 @@ def test_the_same_write_delivered_again_is_judged_once() -> None:
     for _ in range(3):
         sensor = records.sensor_of("out", _stored(world, "out"))
         after_run.observe(control_of(world), config_of(world), sensor)
-    assert told(world, EventType.POST_RUN_DRIFT) == 1
+    assert count_events(world, EventType.POST_RUN_DRIFT) == 1
     assert baseline(world).sensors == {"out": {"rows": 100}}, "drift is measured against the same baseline again"
 
 
@@ -141,7 +141,7 @@ def test_a_sensor_that_is_deleted_before_its_write_is_considered_is_not_compared
     sensor = records.sensor_of("out", _stored(world, "out"))
     control_of(world).store.commit([Delete(records.control_key(KEY.pk, keys.sensor_sk("out")))])
     after_run.observe(control_of(world), config_of(world), sensor)
-    assert told(world, EventType.POST_RUN_DRIFT) == 0
+    assert count_events(world, EventType.POST_RUN_DRIFT) == 0
 
 
 def test_a_run_whose_baseline_is_gone_is_not_compared() -> None:
@@ -149,7 +149,7 @@ def test_a_run_whose_baseline_is_gone_is_not_compared() -> None:
     control_of(world).store.commit([Delete(records.run_record(KEY, keys.BASELINE))])
     write(world, "out", rows=500)
     settle(world)
-    assert told(world, EventType.POST_RUN_DRIFT) == 0
+    assert count_events(world, EventType.POST_RUN_DRIFT) == 0
     assert world.dead_letters() == 0
 
 
@@ -168,7 +168,7 @@ def test_the_recheck_says_so_when_the_verdict_has_changed() -> None:
     fresh = {"at": "+12m", "sensor": "orders/out", "data": {"rows": 100, "at": "2026-03-05T00:12:00Z"}}
     post_run = {"rules": [rule], "evaluation": {"window": "1h", "interval": "10m"}}
     world = staged(pipeline(postRun=post_run), until="2026-03-05T00:21:00Z", steps=[STEPS[0], fresh])
-    assert told(world, EventType.POST_RUN_FAILED) == 0
+    assert count_events(world, EventType.POST_RUN_FAILED) == 0
     later(world, hours=3)
-    assert told(world, EventType.POST_RUN_FAILED) == 1
+    assert count_events(world, EventType.POST_RUN_FAILED) == 1
     assert world.engine.timers.next_at() is None, "no look after the window"

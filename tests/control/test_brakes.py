@@ -18,7 +18,7 @@ from interlock.ports.store import Change, Delete, Put
 from tests.mute_target import MuteTarget
 from tests.safety.faults import FaultyWorld
 from tests.safety.interleaving import interrupted, touches
-from tests.safety.stage import KEY, control_of, has, later, pipeline, run_of, settle, staged, told, write
+from tests.safety.stage import KEY, control_of, count_events, has, later, pipeline, run_of, settle, staged, write
 
 CONFIG: Final = records.control_key(KEY.pk, keys.CONFIG)
 WAITING_FOR_ROWS: Final = {"rules": [{"key": "rows", "check": "exists"}]}
@@ -63,7 +63,7 @@ BRAKES: Final[list[Brake]] = [delete, make_dry, remove_item, write_flat_dry_run,
 def assert_withdrawn(world: FaultyWorld, attempt: int = 1) -> None:
     run = run_of(world)
     assert (run.status, run.final_reason, run.attempt) == (RunStatus.FAILED_FINAL, FinalReason.WITHDRAWN, attempt)
-    assert told(world, EventType.RUN_WITHDRAWN) == 1
+    assert count_events(world, EventType.RUN_WITHDRAWN) == 1
     assert not has(world, keys.ACTIVE)
 
 
@@ -80,10 +80,10 @@ def test_a_waiting_attempt_is_withdrawn_when_the_change_of_its_config_is_routed(
     assert not world.engine.executions.is_open(keys.execution_name(KEY, 1))
     assert world.engine.timers.next_at() is None
     later(world, hours=4)
-    assert told(world, EventType.SLA_WARNING) == told(world, EventType.SLA_BREACH) == 0
+    assert count_events(world, EventType.SLA_WARNING) == count_events(world, EventType.SLA_BREACH) == 0
     world._redeliver(1000)
     settle(world)
-    assert told(world, EventType.RUN_WITHDRAWN) == 1
+    assert count_events(world, EventType.RUN_WITHDRAWN) == 1
 
 
 @pytest.mark.parametrize("brake", BRAKES, ids=lambda brake: brake.__name__)
@@ -172,8 +172,8 @@ def test_a_failing_job_of_a_deleted_pipeline_is_not_retried() -> None:
     settle(world)
 
     assert_withdrawn(world)
-    assert told(world, EventType.JOB_FAILED) == 1
-    assert told(world, EventType.RETRY_EXHAUSTED) == 0
+    assert count_events(world, EventType.JOB_FAILED) == 1
+    assert count_events(world, EventType.RETRY_EXHAUSTED) == 0
 
 
 def test_a_retry_that_opens_while_its_pipeline_is_deleted_is_withdrawn() -> None:
@@ -235,7 +235,7 @@ def test_the_watchdog_withdraws_what_the_change_of_the_config_did_not() -> None:
     catalog.config_changed(control_of(world), "orders")  # what follows from a deletion, but for the brake
     world.engine.watch()
     assert_withdrawn(world)
-    assert told(world, EventType.TRIGGER_RECOVERED) == 0
+    assert count_events(world, EventType.TRIGGER_RECOVERED) == 0
 
 
 # ------------------------------------------------------------------------------------------- a call that got lost
@@ -273,7 +273,7 @@ def test_a_lost_start_is_not_repeated_under_the_brake_and_nobody_claims_to_know_
 
     assert target.calls == 1
     assert run_of(world).final_reason is FinalReason.UNCERTAIN
-    assert told(world, EventType.TRIGGER_UNCERTAIN) == 1
+    assert count_events(world, EventType.TRIGGER_UNCERTAIN) == 1
 
 
 def with_target(control: Control, target: LosesTheAnswer) -> Control:

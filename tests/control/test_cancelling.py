@@ -10,7 +10,7 @@ from interlock.model.events import EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import FinalReason, RunStatus
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, told
+from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged
 
 RETRIES: Final = {"type": "glue", "config": {"jobName": "x"}, "pollInterval": "1m", "maxRetries": 2, "retryDelay": "1h"}
 
@@ -50,7 +50,7 @@ def test_a_running_job_is_stopped_and_asked_for_once() -> None:
     later(world, minutes=5)
     run = run_of(world)
     assert (run.status, run.final_reason, run.attempt) == (RunStatus.FAILED_FINAL, FinalReason.CANCELLED, 1)
-    assert told(world, EventType.JOB_COMPLETED) == 0
+    assert count_events(world, EventType.JOB_COMPLETED) == 0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.run import RunStatus, SlaKind
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, later, pipeline, run_of, staged, told
+from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, staged
 
 SLA: Final = {"deadline": "02:00", "dayOffset": 0, "expectedDuration": "30m"}
 RUNNING: Final = "2026-03-05T00:15:00Z"
@@ -31,8 +31,8 @@ def test_the_timers_of_an_sla_are_armed_while_it_is_open_and_gone_after_the_comp
     assert run_of(world).status is RunStatus.COMPLETED
     assert timers(world) == set()
     later(world, hours=3)
-    assert told(world, EventType.SLA_MET) == 1
-    assert told(world, EventType.SLA_WARNING) + told(world, EventType.SLA_BREACH) == 0
+    assert count_events(world, EventType.SLA_MET) == 1
+    assert count_events(world, EventType.SLA_WARNING) + count_events(world, EventType.SLA_BREACH) == 0
 
 
 def test_the_lifecycle_itself_cancels_the_timers_of_a_completion(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,7 @@ def test_a_failure_that_is_retried_keeps_the_timers() -> None:
     assert run_of(world).status is RunStatus.FAILED
     assert timers(world) == {SlaKind.WARNING, SlaKind.BREACH}
     later(world, hours=2)
-    assert told(world, EventType.SLA_BREACH) == 1
+    assert count_events(world, EventType.SLA_BREACH) == 1
 
 
 def test_the_baseline_of_a_completion_is_what_the_post_run_rules_read() -> None:

@@ -6,7 +6,7 @@ from interlock.control import execution_ends, parts, writing
 from interlock.model.events import EventType
 from interlock.model.run import FinalReason, JobEvent, RunStatus
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, pipeline, run_of, settle, staged, told
+from tests.safety.stage import KEY, control_of, count_events, pipeline, run_of, settle, staged
 
 
 def waiting() -> FaultyWorld:
@@ -22,9 +22,9 @@ def test_an_attempt_whose_execution_was_stopped_goes_on_in_a_new_part() -> None:
     execution = parts.execution_of(run_of(world))
     assert end(world, execution)
     assert run_of(world).part == 2
-    assert told(world, EventType.TRIGGER_RECOVERED) == 1
+    assert count_events(world, EventType.TRIGGER_RECOVERED) == 1
     assert not end(world, execution), "told twice, it is another execution's attempt by now"
-    assert (run_of(world).part, told(world, EventType.TRIGGER_RECOVERED)) == (2, 1)
+    assert (run_of(world).part, count_events(world, EventType.TRIGGER_RECOVERED)) == (2, 1)
 
 
 def test_one_that_failed_ends_its_run() -> None:
@@ -32,7 +32,7 @@ def test_one_that_failed_ends_its_run() -> None:
     assert end(world, parts.execution_of(run_of(world)), failed=True)
     assert (run_of(world).status, run_of(world).final_reason) == (RunStatus.FAILED_FINAL, FinalReason.INFRA)
     assert "ABORTED" in run_of(world).message
-    assert told(world, EventType.INFRA_FAILURE) == 1
+    assert count_events(world, EventType.INFRA_FAILURE) == 1
 
 
 @pytest.mark.parametrize("failed", [False, True])

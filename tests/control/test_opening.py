@@ -14,7 +14,7 @@ from interlock.model.keys import RunKey
 from interlock.model.run import RunStatus, Source
 from interlock.ports.executions import StartResult
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, has, later, pipeline, run_of, settle, staged, told, write
+from tests.safety.stage import KEY, control_of, count_events, has, later, pipeline, run_of, settle, staged, write
 
 NOON: Final = "2026-03-05T12:00:00Z"
 SLA: Final = {"deadline": "14:00", "dayOffset": 0, "expectedDuration": "30m"}
@@ -33,7 +33,7 @@ def test_a_run_is_opened_once() -> None:
     assert [open_(world), open_(world)] == [Opened.OPENED, Opened.EXISTS]
     run = run_of(world)
     assert (run.status, run.attempt, run.source, run.opened_by) == (RunStatus.PENDING, 1, Source.FIRST, "a test")
-    assert told(world, EventType.TRIGGER_STARTED) == 1
+    assert count_events(world, EventType.TRIGGER_STARTED) == 1
     assert has(world, keys.ACTIVE)
 
 
@@ -42,7 +42,7 @@ def test_what_else_there_is_to_say_is_said_only_when_it_opens() -> None:
     event = records.event(EventType.TRIGGER_RECOVERED, KEY, world.clock.now(), "lost")
     for _ in range(2):
         opening.open_first(control_of(world), Start(key=KEY, opened_by="a test"), event)
-    assert told(world, EventType.TRIGGER_RECOVERED) == 1
+    assert count_events(world, EventType.TRIGGER_RECOVERED) == 1
 
 
 def test_a_pipeline_that_is_gone_or_a_dry_run_opens_nothing() -> None:
@@ -58,7 +58,7 @@ def test_an_excluded_day_is_said_once_and_not_opened() -> None:
     world = idle(schedule={"trigger": trigger, "exclude": {"dates": ["2026-03-05"]}})
     assert [open_(world), open_(world)] == [Opened.EXCLUDED, Opened.EXCLUDED]
     assert world.run_of(KEY) is None
-    assert told(world, EventType.PIPELINE_EXCLUDED) == 1
+    assert count_events(world, EventType.PIPELINE_EXCLUDED) == 1
 
 
 def test_the_config_that_a_run_goes_by_is_kept() -> None:
@@ -108,8 +108,8 @@ def test_a_write_that_is_no_period_is_said_once_and_opens_nothing() -> None:
     write(world, "ready", status="ready", date="tomorrow")
     settle(world)
     later(world, minutes=10)
-    assert told(world, EventType.SENSOR_INVALID) == 1
-    assert told(world, EventType.TRIGGER_STARTED) == 0
+    assert count_events(world, EventType.SENSOR_INVALID) == 1
+    assert count_events(world, EventType.TRIGGER_STARTED) == 0
 
 
 def test_an_execution_is_started_once_and_not_again_when_it_is_over() -> None:

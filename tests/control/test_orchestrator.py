@@ -16,7 +16,7 @@ from interlock.ports.store import Delete
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, pipeline, run_of, staged, told, write
+from tests.safety.stage import KEY, control_of, count_events, pipeline, run_of, staged, write
 
 NOW: Final = datetime(2026, 3, 5, tzinfo=UTC)
 
@@ -57,7 +57,7 @@ def test_the_rules_are_passed_once_and_the_answer_is_the_same_when_it_is_asked_f
     assert passed.passed_at == world.clock.now()
     assert call(world, "evaluate") == {"status": "passed"}
     assert run_of(world) == passed
-    assert told(world, EventType.VALIDATION_PASSED) == 1
+    assert count_events(world, EventType.VALIDATION_PASSED) == 1
 
 
 def test_rules_that_do_not_pass_are_looked_at_again() -> None:

@@ -61,7 +61,7 @@ class Stage(World):
         while self.engine.executions.run_due(self.clock.now()) + self._pump():
             pass
 
-    def told(self, type_: EventType) -> int:
+    def count_events(self, type_: EventType) -> int:
         found = self.engine.store.query(Table.EVENTS, keys.pipeline_pk("gold"))
         return sum(one.item["type"] == type_ for one in found)
 
@@ -95,7 +95,7 @@ def test_a_result_that_comes_too_late_is_dropped() -> None:
     probing.succeeded(stage.control, late, {"count": 1})
     probing.failed(stage.control, late, "much too late")
     assert records.get_sensors(stage.engine.store, "gold", ["rows"])["rows"].data == {"count": 2}
-    assert stage.told(EventType.PROBE_FAILED) == 0
+    assert stage.count_events(EventType.PROBE_FAILED) == 0
 
 
 def test_a_controller_that_dies_during_a_look_holds_up_nobody_for_long() -> None:
@@ -151,7 +151,7 @@ def test_failures_are_said_once_and_why_names_them() -> None:
     for _ in range(3):
         probing.failed(stage.control, stage.claim(), "no such table")
         stage.later(minutes=5)
-    assert stage.told(EventType.PROBE_FAILED) == 1
+    assert stage.count_events(EventType.PROBE_FAILED) == 1
     found = catalog.stored(stage.engine.store, "gold")
     assert found is not None
     facts = explain.gather(stage.engine.store, found, KEY, stage.clock.now())
@@ -171,7 +171,7 @@ def test_a_look_for_a_pipeline_that_was_deleted_leaves_nothing(ending: str) -> N
     else:
         probing.failed(stage.control, claim, "gone")
     assert records.get_sensors(stage.engine.store, "gold", ["rows"]) == {}
-    assert stage.told(EventType.PROBE_FAILED) == 0
+    assert stage.count_events(EventType.PROBE_FAILED) == 0
     assert probing.claim_next(stage.control, "gold", "rows") is None
 
 

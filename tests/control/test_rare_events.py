@@ -125,8 +125,8 @@ class Installation:
 
     def events(self, type_: EventType, pipeline: str = "orders") -> list[Event]:
         found = self.engine.store.query(Table.EVENTS, keys.pipeline_pk(pipeline))
-        told = [records.convert(one.item, Event, one.key) for one in found]
-        return [event for event in told if event.type is type_]
+        reported = [records.convert(one.item, Event, one.key) for one in found]
+        return [event for event in reported if event.type is type_]
 
     def run(self, date: str = KEY.date) -> Run:
         found = records.get_run(self.engine.store, RunKey("orders", "cron", date))
@@ -152,8 +152,8 @@ def test_a_stored_config_that_is_invalid_is_reported_once_per_version_and_not_ru
     installation.put(keys.CONFIG, {"document": broken, "touched": True})
     installation.go_to("08:30:00")
 
-    (told,) = installation.events(EventType.CONFIG_INVALID)
-    assert len(told.detail["errors"]) == 2
+    (reported,) = installation.events(EventType.CONFIG_INVALID)
+    assert len(reported.detail["errors"]) == 2
     assert records.get_run(installation.engine.store, KEY) is None
 
 
@@ -182,8 +182,8 @@ def test_an_attempt_whose_sensors_can_not_be_read_fails_as_infrastructure_after_
     assert installation.events(EventType.INFRA_FAILURE) == []
     installation.go_to("08:05:14")  # the evaluation of 08:05, and again after 2, 4 and 8 seconds
 
-    (told,) = installation.events(EventType.INFRA_FAILURE)
-    assert "the disk could not be read" in told.message
+    (reported,) = installation.events(EventType.INFRA_FAILURE)
+    assert "the disk could not be read" in reported.message
     assert installation.run().final_reason is FinalReason.INFRA
 
 
@@ -230,8 +230,8 @@ def test_an_attempt_whose_executions_all_die_ends_as_infra(target: Target) -> No
     assert (run.status, run.final_reason, run.part) == (RunStatus.FAILED_FINAL, FinalReason.INFRA, early_ends.MOST)
     assert len(installation.events(EventType.TRIGGER_RECOVERED)) == early_ends.MOST - 1
     assert run.ended_at == START + timedelta(minutes=5 + 85)
-    (told,) = installation.events(EventType.INFRA_FAILURE)
-    assert "as did the 5 before it" in told.message
+    (reported,) = installation.events(EventType.INFRA_FAILURE)
+    assert "as did the 5 before it" in reported.message
 
 
 def test_an_attempt_that_goes_on_keeps_its_window(target: Target) -> None:
@@ -265,8 +265,8 @@ def test_a_tick_that_passed_while_the_controller_was_away_is_reported(installati
     installation.engine.watch()
     installation.engine.watch()
 
-    (told,) = installation.events(EventType.SCHEDULE_MISSED)
-    assert (told.date, told.detail["tick"]) == ("2026-03-02", "2026-03-02T08:00:00Z")
+    (reported,) = installation.events(EventType.SCHEDULE_MISSED)
+    assert (reported.date, reported.detail["tick"]) == ("2026-03-02", "2026-03-02T08:00:00Z")
     assert records.get_run(installation.engine.store, KEY) is None
 
 
@@ -291,8 +291,8 @@ def test_a_baseline_that_can_not_be_taken_does_not_undo_the_completion(
     target.state = JobState.SUCCEEDED
     installation.go_to("08:01:00")
 
-    (told,) = installation.events(EventType.BASELINE_CAPTURE_FAILED)
-    assert told.detail["error"] == "the disk could not be read"
+    (reported,) = installation.events(EventType.BASELINE_CAPTURE_FAILED)
+    assert reported.detail["error"] == "the disk could not be read"
     assert installation.run().status is RunStatus.COMPLETED
 
 
@@ -302,8 +302,8 @@ def test_a_watchdog_check_that_fails_is_named_and_does_not_stop_the_others(insta
     installation.put(f"{keys.RUN}cron#2026-03-01", {"status": "no such status"})
     failed = installation.engine.watch()
 
-    (told,) = installation.events(EventType.WATCHDOG_DEGRADED, "_watchdog")
-    assert failed == told.detail["checks"] == ["stale-triggers", "trigger-reconciliation"]
+    (reported,) = installation.events(EventType.WATCHDOG_DEGRADED, "_watchdog")
+    assert failed == reported.detail["checks"] == ["stale-triggers", "trigger-reconciliation"]
 
 
 def test_an_alarm_of_the_infrastructure_becomes_an_event(installation: Installation) -> None:
@@ -312,6 +312,6 @@ def test_an_alarm_of_the_infrastructure_becomes_an_event(installation: Installat
     event_sink.record_alarm(installation.engine.control, {"alarmName": "dlq-depth", "reason": "3 messages"}, START)
     installation.settle()
 
-    (told,) = installation.events(EventType.INFRA_ALARM, "_infrastructure")
-    assert told.detail == {"alarm": "dlq-depth", "state": "ALARM"}
-    assert published == [told]
+    (reported,) = installation.events(EventType.INFRA_ALARM, "_infrastructure")
+    assert reported.detail == {"alarm": "dlq-depth", "state": "ALARM"}
+    assert published == [reported]

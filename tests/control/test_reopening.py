@@ -144,8 +144,8 @@ def test_a_date_that_never_ran_says_so_too() -> None:
     assert reruns.undated_sensors(world.engine.control, never) == ["ready"]
     reruns.request(world.engine.control, never)
     world._pump()
-    told = [event.detail.get("undatedSensors") for event in world.events if event.type is EventType.RERUN_ACCEPTED]
-    assert told == [["ready"]]
+    reported = [event.detail.get("undatedSensors") for event in world.events if event.type is EventType.RERUN_ACCEPTED]
+    assert reported == [["ready"]]
 
 
 def _monthly(world: World) -> tuple[Any, dict[str, Any]]:

@@ -13,7 +13,7 @@ from interlock.model.keys import RunKey, Table
 from interlock.model.run import RunStatus, Source
 from interlock.ports.store import Delete, Item, Put
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, told
+from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged
 
 DONE: Final = "2026-03-05T00:30:00Z"
 
@@ -68,7 +68,7 @@ def test_a_request_that_is_delivered_again_is_decided_once() -> None:
     where = records.control_key(KEY.pk, keys.rerun_request_sk(KEY, made.id))
     for _ in range(3):
         reruns.process(control_of(world), where)
-    assert told(world, EventType.RERUN_ACCEPTED) == 1
+    assert count_events(world, EventType.RERUN_ACCEPTED) == 1
     assert run_of(world).attempt == 2
     assert [item["decision"] is not None for item in requests(world)] == [True]
 
@@ -80,7 +80,7 @@ def test_a_request_that_has_vanished_is_not_decided() -> None:
     control_of(world).store.commit([Delete(where)])
     reruns.process(control_of(world), where)
     settle(world)
-    assert told(world, EventType.RERUN_ACCEPTED) + told(world, EventType.RERUN_REJECTED) == 0
+    assert count_events(world, EventType.RERUN_ACCEPTED) + count_events(world, EventType.RERUN_REJECTED) == 0
     assert run_of(world).attempt == 1
 
 
@@ -104,7 +104,7 @@ def test_a_rerun_while_an_attempt_is_active_is_refused() -> None:
 def test_a_rerun_is_refused_when_nothing_has_changed_and_accepted_by_force() -> None:
     world = staged(pipeline(), until=DONE)
     ask(world)
-    assert told(world, EventType.RERUN_REJECTED) == 1
+    assert count_events(world, EventType.RERUN_REJECTED) == 1
     ask(world, force=True, reason="because", requested_by="anna")
     run = run_of(world)
     assert (run.attempt, run.source, run.requested_by) == (2, Source.MANUAL, "anna")
@@ -121,11 +121,11 @@ def test_a_rerun_of_a_job_that_has_succeeded_meanwhile_is_refused() -> None:
     world = staged(pipeline(job=job), until=DONE, jobs=[{"after": "40m", "result": "success"}])
     assert run_of(world).status is RunStatus.FAILED_FINAL
     ask(world, force=True)
-    assert told(world, EventType.RERUN_REJECTED) == 1, "the job still runs"
+    assert count_events(world, EventType.RERUN_REJECTED) == 1, "the job still runs"
     world.clock.move_to(world.clock.now().replace(minute=55))
     ask(world, force=True)
     later(world, minutes=1)
-    assert told(world, EventType.RERUN_REJECTED) == 2
+    assert count_events(world, EventType.RERUN_REJECTED) == 2
     assert (run_of(world).status, run_of(world).attempt) == (RunStatus.COMPLETED, 1)
     assert len(world.targets.starts) == 1
 

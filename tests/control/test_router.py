@@ -11,7 +11,7 @@ from interlock.model.keys import Table
 from interlock.model.run import FailureCategory, JobEvent, JobRecord, RunStatus
 from interlock.ports.store import Change, Delete, Item, Put
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, told, write
+from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged, write
 
 WAITING: Final = "2026-03-05T00:15:00Z"
 DONE: Final = "2026-03-05T00:30:00Z"
@@ -80,7 +80,7 @@ def test_a_sensor_of_a_pipeline_that_has_been_deleted_since_opens_nothing() -> N
     catalog.delete_config(control_of(world), "orders")
     settle(world)
     assert world.run_of(KEY) is None
-    assert told(world, EventType.TRIGGER_STARTED) == 0
+    assert count_events(world, EventType.TRIGGER_STARTED) == 0
 
 
 def test_a_run_whose_sensor_is_deleted_before_it_looks_goes_on_waiting() -> None:

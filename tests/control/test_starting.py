@@ -18,7 +18,7 @@ from interlock.ports.jobs import JobRequest, JobStarted, JobState, JobStatus, Re
 from interlock.ports.store import Delete
 from tests.mute_target import MuteTarget
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, later, pipeline, run_of, staged, told
+from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, staged
 
 
 class Target(MuteTarget):
@@ -91,7 +91,7 @@ def test_the_job_of_an_old_attempt_does_not_land_on_a_newer_one(further: tuple[R
     newer = run_of(world)
     assert (newer.attempt, newer.job_id) == (2, "")
     assert newer.status is (further[-1] if further else RunStatus.PENDING)
-    assert told(world, EventType.JOB_TRIGGERED) == 0
+    assert count_events(world, EventType.JOB_TRIGGERED) == 0
 
 
 @pytest.mark.parametrize("error", [JobStartError("no", permanent=True), ConnectionError("lost")])
@@ -124,7 +124,7 @@ def test_a_step_that_is_repeated_after_the_answer_was_recorded_says_the_same_and
     assert starting.trigger(control, KEY, 1) == {"status": "started"}
     assert len(target.asked) == 1
     assert (run_of(world).status, run_of(world).job_id) == (RunStatus.RUNNING, "j")
-    assert told(world, EventType.JOB_TRIGGERED) == 1
+    assert count_events(world, EventType.JOB_TRIGGERED) == 1
 
 
 @pytest.mark.parametrize(("state", "logged"), [(JobState.RUNNING, []), (JobState.SUCCEEDED, [JobEvent.SUCCESS])])
@@ -269,7 +269,7 @@ def test_starts_that_are_used_up_end_the_run_by_what_is_known_of_the_last(
     run = run_of(world)
     assert (run.status, run.final_reason) == (RunStatus.FAILED_FINAL, reason)
     assert str(error) in run.message
-    assert told(world, EventType.RETRY_EXHAUSTED) == (1 if status == "exhausted" else 0)
+    assert count_events(world, EventType.RETRY_EXHAUSTED) == (1 if status == "exhausted" else 0)
 
 
 # ----------------------------------------------------------------------------------------------------- job records

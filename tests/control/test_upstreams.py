@@ -12,7 +12,7 @@ from interlock.model.keys import RunKey, Table
 from interlock.model.run import Marker, RunStatus, Source
 from interlock.ports.store import Delete, Key, Put
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, told
+from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged
 
 NOON: Final = "2026-03-05T12:00:00Z"
 UPSTREAM: Final = {"rules": [{"key": "upstream:a", "check": "exists"}]}
@@ -87,7 +87,7 @@ def test_an_upstream_that_completes_again_is_a_rerun_once_however_often_it_is_de
         upstreams.marker_arrived(control_of(world), place())
     settle(world)
     assert requests(world) == 1
-    assert told(world, EventType.RERUN_ACCEPTED) == 1
+    assert count_events(world, EventType.RERUN_ACCEPTED) == 1
     assert (run_of(world).attempt, run_of(world).source) == (2, Source.UPSTREAM)
 
 

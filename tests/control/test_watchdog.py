@@ -12,7 +12,7 @@ from interlock.model.keys import RunKey, Table
 from interlock.model.run import Marker, RunStatus
 from interlock.ports.store import Put
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, told, write
+from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged, write
 
 NOON: Final = "2026-03-05T12:00:00Z"
 READY: Final = {"status": "ready"}
@@ -53,9 +53,9 @@ def test_a_trigger_whose_write_was_lost_opens_the_run_of_its_period(sensor: str,
 
     run = run_of(world, of(date))
     assert run.opened_by.startswith(f"watchdog: sensor {sensor}: ")
-    assert told(world, EventType.TRIGGER_RECOVERED, of(date)) == 1
+    assert count_events(world, EventType.TRIGGER_RECOVERED, of(date)) == 1
     assert watchdog.run(control_of(world)) == []
-    assert told(world, EventType.TRIGGER_RECOVERED) == 1
+    assert count_events(world, EventType.TRIGGER_RECOVERED) == 1
 
 
 def test_every_period_of_a_lost_trigger_is_recovered() -> None:
@@ -74,7 +74,7 @@ def test_a_trigger_that_does_not_hold_or_has_its_run_is_nothing_lost() -> None:
     watchdog.run(control_of(world))
     assert world.run_of(of("2026-03-04")) is None
     assert run_of(world).opened_by.startswith("sensor ready: ")
-    assert told(world, EventType.TRIGGER_RECOVERED) == 0
+    assert count_events(world, EventType.TRIGGER_RECOVERED) == 0
 
 
 def test_a_sensor_with_another_name_that_begins_alike_is_no_trigger() -> None:
@@ -115,7 +115,7 @@ def test_the_plain_trigger_sensor_is_seen_beside_many_of_other_periods_and_names
     # The stream is not pumped: the start is lost, and only check 4 can find it.
     assert watchdog.run(control) == []
     assert run_of(world).attempt == 1
-    assert told(world, EventType.TRIGGER_RECOVERED) == 1
+    assert count_events(world, EventType.TRIGGER_RECOVERED) == 1
 
 
 # ------------------------------------------------------------------------------------------------------ cascade
@@ -139,7 +139,7 @@ def test_a_cascade_whose_markers_were_lost_is_opened() -> None:
     mark(world, "b", "2026-03-04")
     watchdog.run(control_of(world))
     assert run_of(world, of("2026-03-04")).opened_by == "watchdog: cascade: all upstreams completed"
-    assert told(world, EventType.TRIGGER_RECOVERED, of("2026-03-04")) == 1
+    assert count_events(world, EventType.TRIGGER_RECOVERED, of("2026-03-04")) == 1
 
 
 def test_a_day_whose_hours_have_all_completed_is_opened() -> None:
@@ -160,7 +160,7 @@ def test_a_cascade_that_has_its_run_is_nothing_lost() -> None:
     settle(world)
     assert run_of(world, of("2026-03-04")).opened_by.startswith("cascade: ")
     watchdog.run(control_of(world))
-    assert told(world, EventType.TRIGGER_RECOVERED) == 0
+    assert count_events(world, EventType.TRIGGER_RECOVERED) == 0
 
 
 # -------------------------------------------------------------------------------------------------- active runs

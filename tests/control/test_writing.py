@@ -14,7 +14,7 @@ from interlock.ports.store import Put
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, pipeline, run_of, settle, staged, told
+from tests.safety.stage import KEY, control_of, count_events, pipeline, run_of, settle, staged
 
 DRY: Final = pipeline() | {"dryRun": True}
 INVALID: Final = pipeline(validation={"rules": []})
@@ -64,8 +64,12 @@ def test_a_failure_that_a_dry_run_hears_of_is_its_own_only_if_no_job_of_ours_run
     store(world, DRY)
     writing.report_job(control_of(world), KEY, JobEvent.FAIL)
     settle(world)
-    assert told(world, EventType.JOB_FAILED) == 1
-    assert told(world, EventType.DRY_RUN_WOULD_RETRY) == told(world, EventType.DRY_RUN_RETRY_EXHAUSTED) == 0
+    assert count_events(world, EventType.JOB_FAILED) == 1
+    assert (
+        count_events(world, EventType.DRY_RUN_WOULD_RETRY)
+        == count_events(world, EventType.DRY_RUN_RETRY_EXHAUSTED)
+        == 0
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------- sensors

@@ -48,7 +48,7 @@ def test_how_many_writes_fit_whatever_they_are(use: SensorUse, fits: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("use", "expiring", "size", "replaced", "told"),
+    ("use", "expiring", "size", "replaced", "reported"),
     [
         (SensorUse(kept=9), False, 100, None, ""),
         (SensorUse(kept=10), False, 100, None, "sensors_per_pipeline"),
@@ -61,6 +61,6 @@ def test_how_many_writes_fit_whatever_they_are(use: SensorUse, fits: int) -> Non
         (SensorUse(bytes=2_000_000), False, 101, 100, "bytes_per_pipeline"),
     ],
 )
-def test_what_is_refused(use: SensorUse, expiring: bool, size: int, replaced: int | None, told: str) -> None:
+def test_what_is_refused(use: SensorUse, expiring: bool, size: int, replaced: int | None, reported: str) -> None:
     found = refusal(use, QUOTA, expiring=expiring, size=size, replaced=replaced)
-    assert (told in found) if told else not found
+    assert (reported in found) if reported else not found

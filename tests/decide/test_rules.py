@@ -274,8 +274,8 @@ def test_a_verdict(found: Verdict, passed: bool, summary: str) -> None:
 
 def test_a_summary_tells_the_first_few_failures() -> None:
     rules = [rule(Check.GTE, 1, key=name) for name in ("a", "b", "c", "d", "e")]
-    told = evaluate(rules, Mode.ALL, {}, SCOPE, NOW).summary()
-    assert told == "0 of 5 rules pass; no sensor a; no sensor b; no sensor c; and 2 more"
+    reported = evaluate(rules, Mode.ALL, {}, SCOPE, NOW).summary()
+    assert reported == "0 of 5 rules pass; no sensor a; no sensor b; no sensor c; and 2 more"
 
 
 def test_a_single_rule() -> None:

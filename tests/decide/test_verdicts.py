@@ -33,9 +33,9 @@ def test_only_changes_of_verdict_are_kept() -> None:
         (at(3), True, 2000),
         (at(5), False, 7),
     ]
-    (told,) = with_history([result(False, 7)], known)
-    assert told.since == at(5)
-    assert [one.passed for one in told.history] == [False, True, False]
+    (reported,) = with_history([result(False, 7)], known)
+    assert reported.since == at(5)
+    assert [one.passed for one in reported.history] == [False, True, False]
 
 
 def test_other_rules_than_before_begin_anew() -> None:

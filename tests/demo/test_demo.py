@@ -40,8 +40,8 @@ def test_once_shows_every_act_and_leaves_its_results(tmp_path: Path) -> None:
     assert done.stderr == ""
     assert re.findall(r"^  ✓ ([a-z ]+):", done.stdout, re.MULTILINE) == list(ACTS)
     assert "✗" not in done.stdout
-    for told in ("SLA_WARNING", "JOB_FAILED", "POST_RUN_DRIFT", "PIPELINE_EXCLUDED", "needs >= 100"):
-        assert told in done.stdout
+    for reported in ("SLA_WARNING", "JOB_FAILED", "POST_RUN_DRIFT", "PIPELINE_EXCLUDED", "needs >= 100"):
+        assert reported in done.stdout
     (folder,) = tmp_path.glob("interlock-demo-*")
     assert str(folder) in done.stdout
     check_results(folder)

@@ -298,18 +298,18 @@ def test_a_store_locked_by_another_is_a_clear_error(database: Database, tmp_path
 @pytest.mark.parametrize("inline", [False, True])
 def test_listeners_hear_of_commits_with_changes_only(tmp_path: Path, inline: bool) -> None:
     heard: list[int] = []
-    told = threading.Event()
+    reported = threading.Event()
 
     def listener() -> None:
         heard.append(1)
-        told.set()
+        reported.set()
         raise RuntimeError("a listener's fault is not the commit's")
 
     with Database.open(tmp_path / "s.db", clock=CLOCK, inline=inline) as database:
         database.on_commit(listener)
         database.write(lambda c: add(c, "a"))
         database.write(add_change)
-        assert told.wait(WAIT)
+        assert reported.wait(WAIT)
         database.write(lambda c: add(c, "b"))
     assert heard == [1]
 

@@ -26,8 +26,8 @@ class Listener:
         self.messages: list[str] = []
         self._told = threading.Semaphore(0)
 
-    def __call__(self, told: FeedEvent) -> None:
-        self.messages.append(told.event.message)
+    def __call__(self, reported: FeedEvent) -> None:
+        self.messages.append(reported.event.message)
         self._told.release()
 
     def wait(self) -> bool:
@@ -63,7 +63,7 @@ def test_an_event_that_can_not_be_read_is_left_out(store: SqliteStore, feed: Eve
     assert listener.messages == ["after it"]
     found = feed.between(position, store._database.head())
     assert found is not None
-    assert [told.event.message for told in found[0]] == ["after it"]
+    assert [reported.event.message for reported in found[0]] == ["after it"]
 
 
 def test_a_listener_that_fails_is_not_the_others_affair(store: SqliteStore, feed: EventFeed) -> None:

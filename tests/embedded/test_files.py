@@ -94,9 +94,9 @@ def test_a_file_counts_as_removed_after_ten_seconds(project: Project) -> None:
     assert project.stored() == ["a", "b"]
     assert [one.removed for one in project.look(3)] == [("a",)]
     assert project.stored() == ["b"]
-    (told,) = project.events(EventType.PIPELINE_REMOVED)
-    assert told.pipeline_id == "a"
-    assert told.message == "a was removed: its file a.yaml is gone; what is under way ends"
+    (seen,) = project.events(EventType.PIPELINE_REMOVED)
+    assert seen.pipeline_id == "a"
+    assert seen.message == "a was removed: its file a.yaml is gone; what is under way ends"
 
 
 def test_a_file_that_is_replaced_was_never_removed(project: Project) -> None:
@@ -127,8 +127,8 @@ def test_a_file_that_names_another_pipeline_removes_the_first(project: Project) 
     (project.pipelines / "a.yaml").write_text(PIPELINE.format(id="b"))
     project.look(15)
     assert project.stored() == ["b"]
-    (told,) = project.events(EventType.PIPELINE_REMOVED)
-    assert "its file a.yaml names another pipeline now" in told.message
+    (seen,) = project.events(EventType.PIPELINE_REMOVED)
+    assert "its file a.yaml names another pipeline now" in seen.message
 
 
 def test_a_renamed_file_removes_nothing(project: Project) -> None:
@@ -165,9 +165,9 @@ def test_a_lost_folder_removes_nothing(project: Project, how: str, restarted: bo
     assert project.stored() == names(count)
     assert project.watch.lost
     assert project.watch.degradations() == ["the folder of pipelines is lost: what came from it stays in force"]
-    (told,) = project.events(EventType.CONFIG_FOLDER_LOST)
-    assert told.severity == "error"
-    assert f"The {count} that came from it stay in force" in told.message
+    (seen,) = project.events(EventType.CONFIG_FOLDER_LOST)
+    assert seen.severity == "error"
+    assert f"The {count} that came from it stay in force" in seen.message
     (folder,) = controller_view.config_state(project.engine.store).folders
     assert (folder.pipelines, bool(folder.lost)) == (count, True)
 
@@ -178,8 +178,8 @@ def test_most_of_many_files_vanish_at_once(project: Project) -> None:
     project.remove(*names(7))
     project.look(30)
     assert project.stored() == names(12)
-    (told,) = project.events(EventType.CONFIG_FOLDER_LOST)
-    assert "7 of its 12 pipelines vanished at once" in told.message
+    (seen,) = project.events(EventType.CONFIG_FOLDER_LOST)
+    assert "7 of its 12 pipelines vanished at once" in seen.message
     # What is left is followed all the same.
     project.write("new")
     project.look(3)
@@ -222,8 +222,8 @@ def test_when_the_files_return_all_is_well_again(project: Project) -> None:
     project.write("p02")
     project.look(3)
     assert project.watch.degradations() == []
-    (told,) = project.events(EventType.CONFIG_RESTORED)
-    assert "is back" in told.message
+    (seen,) = project.events(EventType.CONFIG_RESTORED)
+    assert "is back" in seen.message
     project.remove("p02")
     project.look(15)
     assert project.stored() == names(2)
@@ -306,13 +306,13 @@ def test_an_invalid_file_says_what_is_in_force_instead(project: Project) -> None
     (project.pipelines / "a.yaml").write_text("pipeline: {id: a}\njobb: {}\n")
     (project.pipelines / "b.yaml").write_text("pipeline: {id: b}\n")
     project.look(3)
-    told = {one.pipeline_id: one for one in project.events(EventType.CONFIG_INVALID)}
-    assert told["a"].message.startswith(
+    seen = {one.pipeline_id: one for one in project.events(EventType.CONFIG_INVALID)}
+    assert seen["a"].message.startswith(
         f"a.yaml is invalid: version {version}, applied 2026-03-02T08:00:00Z, stays in force: "
     )
-    assert told["a"].detail["inForce"] == version
-    assert told["b"].message.startswith("b.yaml is invalid and is not run: no earlier version of it is in force: ")
-    assert "inForce" not in told["b"].detail
+    assert seen["a"].detail["inForce"] == version
+    assert seen["b"].message.startswith("b.yaml is invalid and is not run: no earlier version of it is in force: ")
+    assert "inForce" not in seen["b"].detail
     assert [one.pipeline for one in config_files.invalid_files(project.engine.store)] == ["a", "b"]
 
 
@@ -327,9 +327,9 @@ def test_it_is_told_when_it_is_mended_and_when_it_breaks_again(project: Project)
         project.look(3)
         project.write("a")
         project.look(3)
-    told = project.events(EventType.CONFIG_INVALID, EventType.CONFIG_RESTORED)
-    assert [one.type for one in told] == ["CONFIG_INVALID", "CONFIG_RESTORED"] * 2
-    assert told[1].message.startswith("a.yaml is valid again: version ")
+    seen = project.events(EventType.CONFIG_INVALID, EventType.CONFIG_RESTORED)
+    assert [one.type for one in seen] == ["CONFIG_INVALID", "CONFIG_RESTORED"] * 2
+    assert seen[1].message.startswith("a.yaml is valid again: version ")
     assert config_files.invalid_files(project.engine.store) == []
 
 
@@ -398,8 +398,8 @@ def test_an_error_in_an_archetype_is_one_of_each_pipeline_that_names_it(project:
 def test_an_archetype_that_cannot_be_read_is_nobodys_pipeline(project: Project, shared: Path) -> None:
     shared.write_text("job: [\n")
     project.look()
-    told = {one.pipeline_id for one in project.events(EventType.CONFIG_INVALID)}
-    assert told == {"a", "b", config_files.NOBODY}
+    seen = {one.pipeline_id for one in project.events(EventType.CONFIG_INVALID)}
+    assert seen == {"a", "b", config_files.NOBODY}
     assert project.stored() == ["a", "b", "c"]
 
 

@@ -70,8 +70,8 @@ class Controller:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.control: Control = engine.control
-        self.told: list[Event] = []
-        engine.bus.subscribe(self.told.append)
+        self.reported: list[Event] = []
+        engine.bus.subscribe(self.reported.append)
 
     def apply(self, document: Mapping[str, Any]) -> None:
         config = read_stored(document, {})
@@ -148,9 +148,9 @@ def test_a_sensor_write_makes_the_job_run_and_everybody_hears_of_it(path: Path) 
         controller.apply(pipeline("gold"))
         controller.sensor("gold", "ready", status="ready")
         controller.until(lambda: controller.status("gold") is RunStatus.COMPLETED)
-        controller.until(lambda: any(event.type is EventType.JOB_COMPLETED for event in controller.told))
+        controller.until(lambda: any(event.type is EventType.JOB_COMPLETED for event in controller.reported))
     assert [request.key for request in target.starts] == [RunKey("gold", "stream", DAY)]
-    assert [event.type for event in controller.told] == [
+    assert [event.type for event in controller.reported] == [
         EventType.TRIGGER_STARTED,
         EventType.VALIDATION_PASSED,
         EventType.JOB_TRIGGERED,

@@ -40,8 +40,8 @@ class _SqliteSuite(StoreSuite):
         """More than the port promises: dead letters and lanes are kept per partition here."""
         for n in range(12):
             store.commit([Put(key(f"S{n % 4}"), {"n": n}), Put(key(f"T{n % 3}"), {"n": n})])
-        told = [int((change.item or {})["n"]) for change in self.changes(store)]
-        assert told == sorted(told)
+        reported = [int((change.item or {})["n"]) for change in self.changes(store)]
+        assert reported == sorted(reported)
 
 
 class TestInMemory(_SqliteSuite):
@@ -112,8 +112,10 @@ def test_a_sweep_removes_expired_items_in_small_steps_and_tells_of_it(database: 
     assert [len(store.query(table, "p")) for table in Table] == [1, 1, 1, 1]
     assert sum(database.read(f"SELECT count(*) FROM {table}")[0][0] for table in Table) == 4
     removals = [(change.table, change.sk, change.at) for change in all_changes(database) if change.item is None]
-    told = [Table.CONTROL, Table.JOBLOG, Table.EVENTS]
-    assert sorted(removals) == sorted((table, f"s{n}", epoch_millis(clock.now())) for table in told for n in range(2))
+    reported = [Table.CONTROL, Table.JOBLOG, Table.EVENTS]
+    assert sorted(removals) == sorted(
+        (table, f"s{n}", epoch_millis(clock.now())) for table in reported for n in range(2)
+    )
 
 
 def test_changes_are_kept_until_every_consumer_passed_them(database: Database, clock: ManualClock) -> None:

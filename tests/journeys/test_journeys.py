@@ -73,11 +73,11 @@ def runs_of(world: World) -> Iterator[Run]:
 def outcome(world: World) -> Outcome:
     """How the runs stand in the end, and which events were committed, how often; not when, nor under which ids."""
     runs: list[Stand] = [(run.key, run.status, run.attempt, run.source, run.final_reason) for run in runs_of(world)]
-    told: Counter[Told] = Counter(
+    reported: Counter[Told] = Counter(
         (event.type, event.pipeline_id, event.schedule_id, event.date, event.detail.get("attempt"))
         for event in world.events
     )
-    return runs, told
+    return runs, reported
 
 
 class Crashes:
@@ -129,10 +129,10 @@ def test_crashes_at_commits_change_neither_the_runs_nor_the_events(path: Path, r
 
     assert played.world.crashes > 0
     assert played.world.dead_letters() == 0
-    runs, told = outcome(played.world)
+    runs, reported = outcome(played.world)
     expected_runs, expected_told = undisturbed(path)
     assert runs == expected_runs
-    assert told == expected_told
+    assert reported == expected_told
     assert [start for start, count in Counter(played.world.targets.starts).items() if count > 1] == []
 
 

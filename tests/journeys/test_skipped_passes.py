@@ -19,11 +19,11 @@ class EveryTurn(World):
         self._quiet_until = None
 
 
-def told(world: World) -> list[Told]:
+def reported(world: World) -> list[Told]:
     world.play()
     return [(one.timestamp, one.type.value, one.pipeline_id, one.date, one.message) for one in world.events]
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if named(path) not in LONG], ids=named)
 def test_skipping_passes_changes_nothing(path: Path) -> None:
-    assert told(World(scenario_of(path))) == told(EveryTurn(scenario_of(path)))
+    assert reported(World(scenario_of(path))) == reported(EveryTurn(scenario_of(path)))

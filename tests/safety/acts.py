@@ -67,13 +67,13 @@ def rules_first(ledger: Ledger) -> Violations:
                     yield f"{key}: VALIDATION_PASSED with rules that did not pass: {event.detail['results']}"
             if event.type is EventType.JOB_TRIGGERED and event.detail["attempt"] not in passed:
                 yield f"{key} attempt {event.detail['attempt']}: JOB_TRIGGERED without VALIDATION_PASSED before it"
-    told = {
+    seen = {
         (str(key), attempt)
         for key in ledger.events
         for attempt in attempts(ledger.of(key, EventType.VALIDATION_PASSED))
     }
     for key_text, attempt in ledger.world.targets.starts:
-        if (key_text, attempt) not in told:
+        if (key_text, attempt) not in seen:
             yield f"{key_text} attempt {attempt}: the target was called though the rules never passed"
 
 
@@ -290,9 +290,9 @@ def within_budget(ledger: Ledger) -> Violations:
             if source in (Source.FIRST, Source.REOPEN):
                 continue
             recorded = sum(1 for one in own if one.source is source)
-            told = sum(1 for event in opened if event.detail["source"] == source)
-            if recorded != told:
-                yield f"{key}: {told} attempts were opened by {source}, but {recorded} have a rerun record"
+            seen = sum(1 for event in opened if event.detail["source"] == source)
+            if recorded != seen:
+                yield f"{key}: {seen} attempts were opened by {source}, but {recorded} have a rerun record"
         for one in own:
             yield from _overspent(ledger, key, one, [other for other in own if other.attempt <= one.attempt])
     most = ledger.world.engine.control.settings.trigger_max_attempts + 1

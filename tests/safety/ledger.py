@@ -88,8 +88,8 @@ class Ledger:
 
     def opened_with(self, key: RunKey, attempt: int) -> PipelineConfig | None:
         """The config an attempt was opened with, by what was told of its opening; None if nothing was."""
-        told = [one for one in self.of(key, EventType.TRIGGER_STARTED) if one.detail["attempt"] == attempt]
-        return catalog.opened_with(self.store, key.pipeline, told[0].detail["configVersion"]) if told else None
+        reported = [one for one in self.of(key, EventType.TRIGGER_STARTED) if one.detail["attempt"] == attempt]
+        return catalog.opened_with(self.store, key.pipeline, reported[0].detail["configVersion"]) if reported else None
 
     def config_of(self, run: Run) -> PipelineConfig:
         """The config of a run's latest attempt."""

@@ -48,8 +48,8 @@ def main(arguments: Sequence[str]) -> int:
     failed = False
     for name in arguments:
         lines, found = replay(Path(name))
-        told = [_told(line) for line in lines]
-        sys.stdout.write("\n".join([f"== {name}", *told, *(f"VIOLATED {one}" for one in found), ""]))
+        reported = [_told(line) for line in lines]
+        sys.stdout.write("\n".join([f"== {name}", *reported, *(f"VIOLATED {one}" for one in found), ""]))
         failed = failed or bool(found)
     return 1 if failed else 0
 

@@ -83,8 +83,8 @@ def later(world: FaultyWorld, **delta: float) -> None:
     world.clock.move_to(until)
 
 
-def told(world: FaultyWorld, type_: EventType, key: RunKey | None = None) -> int:
-    """How often an event was told (of one run)."""
+def count_events(world: FaultyWorld, type_: EventType, key: RunKey | None = None) -> int:
+    """How many events of a type there were (of one run)."""
     world._pump()
     found = [event for event in world.events if event.type is type_]
     return sum(1 for event in found if key is None or (event.schedule_id, event.date) == (key.schedule, key.date))

@@ -28,7 +28,7 @@ from interlock.simulation.scenario import inline_scenario
 from tests.safety.faults import FaultPlan, FaultyWorld, Loss
 from tests.safety.invariants import PROPERTIES, violations
 from tests.safety.ledger import Ledger
-from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, told
+from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged
 
 GLUE = {"type": "glue", "config": {"jobName": "orders"}, "pollInterval": "1m"}
 ROWS = {"key": "rows", "check": "gte", "field": "count", "value": 100}
@@ -124,14 +124,17 @@ class TestNothingWithheld:
         ]
         world = staged(pipeline(schedule=self.EXCLUDED), until="2026-03-05T03:00:00Z", steps=steps)
         assert world.run_of(KEY) is None
-        assert (told(world, EventType.PIPELINE_EXCLUDED), told(world, EventType.RERUN_REJECTED)) == (1, 1)
+        assert (count_events(world, EventType.PIPELINE_EXCLUDED), count_events(world, EventType.RERUN_REJECTED)) == (
+            1,
+            1,
+        )
         assert violations(world) == []
 
     def test_sensor_whose_day_can_not_be_told_opens_nothing_however_often_the_watchdog_looks(self) -> None:
         steps = [{"at": "+10m", "sensor": "orders/ready", "data": {"status": "ready", "date": "soon"}}]
         world = staged(pipeline(), until="2026-03-05T03:00:00Z", steps=steps)
         assert not Ledger(world).runs
-        assert told(world, EventType.SENSOR_INVALID) == 1
+        assert count_events(world, EventType.SENSOR_INVALID) == 1
 
     @pytest.mark.parametrize("delay", ["0s", "20m"])
     def test_pipeline_that_becomes_a_dry_run_is_not_retried(self, delay: str) -> None:
@@ -215,7 +218,7 @@ class TestEverythingEnds:
         world._lose("executions", "status = 'RUNNING'", 0)
         later(world, hours=1)
         assert run_of(world).status is RunStatus.COMPLETED
-        assert told(world, EventType.TRIGGER_RECOVERED) == 1
+        assert count_events(world, EventType.TRIGGER_RECOVERED) == 1
 
     def test_lost_retry_timer_is_made_up_for(self) -> None:
         config = pipeline(job=GLUE | {"maxRetries": 1, "retryDelay": "20m"})

@@ -29,7 +29,7 @@ from interlock.ports.store import Put
 from tests.safety.faults import FaultPlan, FaultyWorld, Loss
 from tests.safety.invariants import PROPERTIES, violations
 from tests.safety.ledger import Ledger
-from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, told, write
+from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged, write
 
 GLUE = {"type": "glue", "config": {"jobName": "orders"}, "pollInterval": "1m"}
 ROWS = {"key": "rows", "check": "gte", "field": "count", "value": 100}
@@ -123,7 +123,10 @@ class TestAlertsOnce:
     def test_lost_timers_are_made_up_for_by_the_watchdog(self) -> None:
         plan = FaultPlan(lost_timers=tuple(Loss(instant, pick) for instant in range(12) for pick in (0, 0)))
         world = staged(self.SLA, until="2026-03-05T02:00:00Z", jobs=[{"result": "hang"}], plan=plan)
-        assert (told(world, EventType.SLA_WARNING, KEY), told(world, EventType.SLA_BREACH, KEY)) == (1, 1)
+        assert (count_events(world, EventType.SLA_WARNING, KEY), count_events(world, EventType.SLA_BREACH, KEY)) == (
+            1,
+            1,
+        )
         assert violations(world) == []
 
     def test_lost_timer_is_made_up_for_although_the_config_has_no_sla_any_more(self) -> None:
@@ -133,14 +136,17 @@ class TestAlertsOnce:
         world._lose("timers", "kind = 'sla'", 0)
         world._lose("timers", "kind = 'sla'", 0)
         later(world, hours=1)
-        assert (told(world, EventType.SLA_WARNING, KEY), told(world, EventType.SLA_BREACH, KEY)) == (1, 1)
+        assert (count_events(world, EventType.SLA_WARNING, KEY), count_events(world, EventType.SLA_BREACH, KEY)) == (
+            1,
+            1,
+        )
 
     def test_alert_is_not_given_after_the_run_finished(self) -> None:
         world = staged(self.SLA, until="2026-03-05T00:25:00Z")
         assert run_of(world).status is RunStatus.COMPLETED
         later(world, hours=1)
         sla_monitor.fire_alerts(control_of(world), KEY)
-        assert told(world, EventType.SLA_BREACH, KEY) == 0
+        assert count_events(world, EventType.SLA_BREACH, KEY) == 0
 
     def test_the_propertys_own_check_of_missed_alerts(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sla_monitor, "fire_alerts", lambda control, key: {"fired": []})
@@ -222,7 +228,7 @@ class TestNothingSilent:
         ]
         world = staged(pipeline(), until="2026-03-05T01:00:00Z", steps=steps)
         assert any("refused: " in str(getattr(line, "text", "")) for line in world.lines)
-        assert told(world, EventType.RERUN_REJECTED) == 1
+        assert count_events(world, EventType.RERUN_REJECTED) == 1
         assert violations(world) == []
 
     def test_change_that_can_not_be_handled_is_a_dead_letter(self) -> None:

@@ -23,7 +23,7 @@ from interlock.model.run import FailureCategory, FinalReason, JobEvent, Marker, 
 from interlock.ports.store import Delete, Key, Put, Write
 from tests.safety.interleaving import interrupted, touches
 from tests.safety.invariants import violations
-from tests.safety.stage import KEY, control_of, has, later, pipeline, run_of, settle, staged, told, write
+from tests.safety.stage import KEY, control_of, count_events, has, later, pipeline, run_of, settle, staged, write
 
 POST_RUN = {
     "rules": [{"key": "out", "check": "gte", "field": "count", "value": 1}],
@@ -46,7 +46,7 @@ def test_trigger_write_while_completion_is_decided_is_late_data() -> None:
 
     completion.settle(interrupted(control, meanwhile, touches(keys.RUN)), KEY, 1)
     settle(world)
-    assert told(world, EventType.LATE_DATA_ARRIVAL) == 1
+    assert count_events(world, EventType.LATE_DATA_ARRIVAL) == 1
     assert violations(world) == []
 
 
@@ -66,7 +66,7 @@ def test_post_run_write_while_completion_is_decided_is_in_the_baseline_or_drift(
     completion.settle(interrupted(control, meanwhile, touches(keys.BASELINE)), KEY, 1)
     settle(world)
     captured = [e for e in world.events if e.type is EventType.POST_RUN_BASELINE_CAPTURED]
-    noticed = told(world, EventType.POST_RUN_DRIFT) == 1 or captured[0].detail["baseline"]["out"]["count"] == 99
+    noticed = count_events(world, EventType.POST_RUN_DRIFT) == 1 or captured[0].detail["baseline"]["out"]["count"] == 99
     assert noticed, "the write was neither compared with the baseline nor part of it"
 
 
@@ -86,7 +86,7 @@ def test_write_received_before_and_stored_after_the_completion_is_compared_with_
     late = interrupted(control, meanwhile, touches(keys.SENSOR))
     writing.write_sensor(late, "orders", "out", {"count": 99})
     settle(world)
-    assert told(world, EventType.POST_RUN_DRIFT) == 1
+    assert count_events(world, EventType.POST_RUN_DRIFT) == 1
 
 
 def test_a_sensor_that_is_removed_while_it_is_stamped_stays_removed() -> None:
@@ -109,11 +109,11 @@ def test_late_data_at_completion_is_told_once_however_often_the_write_is_deliver
         {"at": "+12m", "sensor": "orders/ready", "data": {"status": "ready", "rows": 2}},
     ]
     world = staged(config, until="2026-03-05T01:00:00Z", steps=steps)
-    assert told(world, EventType.LATE_DATA_ARRIVAL) == 1
+    assert count_events(world, EventType.LATE_DATA_ARRIVAL) == 1
     world._redeliver(1000)
     settle(world)
-    assert told(world, EventType.LATE_DATA_ARRIVAL) == 1
-    assert told(world, EventType.RERUN_REJECTED) == 1
+    assert count_events(world, EventType.LATE_DATA_ARRIVAL) == 1
+    assert count_events(world, EventType.RERUN_REJECTED) == 1
 
 
 def test_upstream_that_completes_again_while_completion_is_decided_asks_for_a_rerun_once() -> None:
@@ -132,8 +132,8 @@ def test_upstream_that_completes_again_while_completion_is_decided_asks_for_a_re
     assert (run_of(world).attempt, run_of(world).source) == (2, "upstream")
     world._redeliver(1000)
     settle(world)
-    assert told(world, EventType.RERUN_ACCEPTED) == 1
-    assert told(world, EventType.RERUN_REJECTED) == 0
+    assert count_events(world, EventType.RERUN_ACCEPTED) == 1
+    assert count_events(world, EventType.RERUN_REJECTED) == 0
 
 
 # ---------------------------------------------------------------------------------------------- window and wake-ups
@@ -193,7 +193,7 @@ def test_alert_that_is_decided_while_the_run_completes_is_not_given() -> None:
 
     sla_monitor.fire_alerts(interrupted(control, meanwhile, touches(keys.SLA)), KEY)
     settle(world)
-    assert told(world, EventType.RELATIVE_SLA_BREACH) == 0
+    assert count_events(world, EventType.RELATIVE_SLA_BREACH) == 0
     assert violations(world) == []
 
 
@@ -208,8 +208,8 @@ def test_completion_that_is_decided_while_an_alert_is_given_answers_it() -> None
 
     completion.settle(interrupted(control, meanwhile, touches(keys.RUN)), KEY, 1)
     settle(world)
-    assert told(world, EventType.RELATIVE_SLA_BREACH) == 1
-    assert told(world, EventType.SLA_RECOVERED) == 1
+    assert count_events(world, EventType.RELATIVE_SLA_BREACH) == 1
+    assert count_events(world, EventType.SLA_RECOVERED) == 1
     assert violations(world) == []
 
 
@@ -243,7 +243,7 @@ def test_alert_is_given_once_even_if_the_run_is_asked_for_again_after_its_sla_wa
     config = pipeline(sla={"deadline": "00:15", "dayOffset": 0}, job=job)
     world = staged(config, until="2026-03-05T01:00:00Z", jobs=failing)
     assert run_of(world).final_reason is FinalReason.RETRIES_USED_UP
-    assert told(world, EventType.SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.SLA_BREACH, KEY) == 1
     later(world, days=5)
     assert not has(world, keys.SLA)
     reruns.request(control_of(world), KEY)
@@ -253,7 +253,7 @@ def test_alert_is_given_once_even_if_the_run_is_asked_for_again_after_its_sla_wa
     write(world, "ready", status="ready", rows=1, date=KEY.date)
     settle(world)
     later(world, hours=2)
-    assert told(world, EventType.SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.SLA_BREACH, KEY) == 1
 
 
 # --------------------------------------------------------------------------------------------------------- watchdog
@@ -271,8 +271,8 @@ def test_post_run_data_that_comes_while_the_watchdog_looks_is_not_missing() -> N
 
     watching.run(interrupted(control, meanwhile, touches(keys.AWAITED)))
     settle(world)
-    assert told(world, EventType.POST_RUN_SENSOR_MISSING) == 0
-    assert told(world, EventType.POST_RUN_PASSED) == 1
+    assert count_events(world, EventType.POST_RUN_SENSOR_MISSING) == 0
+    assert count_events(world, EventType.POST_RUN_PASSED) == 1
 
 
 def test_completion_while_the_watchdog_finds_the_run_stale_wins() -> None:
@@ -288,7 +288,7 @@ def test_completion_while_the_watchdog_finds_the_run_stale_wins() -> None:
     )
     settle(world)
     assert run_of(world).status is RunStatus.COMPLETED
-    assert told(world, EventType.SFN_TIMEOUT) == 0
+    assert count_events(world, EventType.SFN_TIMEOUT) == 0
 
 
 def test_stale_verdict_while_the_completion_is_decided_is_answered_by_the_late_success() -> None:
@@ -333,7 +333,7 @@ def test_two_openers_at_one_time_open_one_attempt() -> None:
 
     second = opening.open_first(interrupted(control, meanwhile, touches(keys.RUN)), start)
     assert second is opening.Opened.EXISTS
-    assert told(world, EventType.TRIGGER_STARTED) == 1
+    assert count_events(world, EventType.TRIGGER_STARTED) == 1
 
 
 def test_two_reruns_at_one_time_open_one_attempt_and_refuse_the_other() -> None:
@@ -351,8 +351,8 @@ def test_two_reruns_at_one_time_open_one_attempt_and_refuse_the_other() -> None:
 
     reruns.process(interrupted(control, meanwhile, touches(keys.RUN)), where(second.id))
     assert run_of(world).attempt == 2
-    assert told(world, EventType.RERUN_ACCEPTED) == 1
-    assert told(world, EventType.RERUN_REJECTED) == 1
+    assert count_events(world, EventType.RERUN_ACCEPTED) == 1
+    assert count_events(world, EventType.RERUN_REJECTED) == 1
     settle(world)
     assert violations(world) == []
 
@@ -373,7 +373,7 @@ def test_late_success_while_a_rerun_is_decided_is_not_overrun() -> None:
     reruns.process(interrupted(control, meanwhile, touches(keys.RUN)), where)
     run = run_of(world)
     assert (run.status, run.attempt) == (RunStatus.COMPLETED, 1)
-    assert told(world, EventType.RERUN_REJECTED) == 1
+    assert count_events(world, EventType.RERUN_REJECTED) == 1
 
 
 def test_retry_that_comes_due_twice_opens_one_attempt() -> None:
@@ -402,7 +402,7 @@ def test_job_that_ends_twice_at_one_time_has_one_outcome() -> None:
 
     completion.settle(interrupted(control, meanwhile, touches(keys.RUN)), KEY, 1)
     settle(world)
-    assert told(world, EventType.JOB_FAILED) == 1
+    assert count_events(world, EventType.JOB_FAILED) == 1
     assert violations(world) == []
 
 
@@ -424,4 +424,4 @@ def test_event_whose_sort_key_is_taken_by_another_process_is_told_all_the_same()
         control.store.commit(taken)
 
     assert records.publish_once(interrupted(control, meanwhile, other_process), event, "once")
-    assert told(world, EventType.SENSOR_INVALID) == 2
+    assert count_events(world, EventType.SENSOR_INVALID) == 2

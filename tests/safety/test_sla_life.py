@@ -14,7 +14,7 @@ from interlock.model.keys import RunKey
 from interlock.model.run import FinalReason, RunStatus
 from tests.safety.faults import FaultyWorld
 from tests.safety.ledger import Ledger
-from tests.safety.stage import KEY, control_of, has, later, pipeline, run_of, settle, staged, told, write
+from tests.safety.stage import KEY, control_of, count_events, has, later, pipeline, run_of, settle, staged, write
 from tests.safety.words import alerts_once
 
 WITHIN = sla.KEPT - timedelta(days=1)
@@ -27,7 +27,7 @@ def held(**parts: Any) -> FaultyWorld:
     """A run whose rules never passed, an hour after its deadline."""
     world = staged(pipeline(validation=ROWS, sla=DEADLINE, **parts), until="2026-03-05T03:00:00Z")
     assert run_of(world).final_reason is FinalReason.VALIDATION_EXHAUSTED
-    assert told(world, EventType.SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.SLA_BREACH, KEY) == 1
     return world
 
 
@@ -71,7 +71,7 @@ def test_the_record_of_a_run_that_never_completes_goes_in_the_end() -> None:
     assert has(world, keys.SLA)
     away(world, BEYOND - WITHIN)
     assert not has(world, keys.SLA)
-    assert told(world, EventType.SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.SLA_BREACH, KEY) == 1
 
 
 def test_a_record_stays_as_long_as_it_has_something_to_tell() -> None:
@@ -80,7 +80,7 @@ def test_a_record_stays_as_long_as_it_has_something_to_tell() -> None:
     assert run_of(world).final_reason is FinalReason.VALIDATION_EXHAUSTED
     assert ttl_of(world) is None
     later(world, days=32)
-    assert told(world, EventType.SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.SLA_BREACH, KEY) == 1
     assert ttl_of(world) is not None
 
 
@@ -88,8 +88,8 @@ def test_a_late_completion_is_answered_as_long_as_the_record_is_there() -> None:
     world = held()
     away(world, WITHIN)
     ask_again(world)
-    assert told(world, EventType.SLA_RECOVERED, KEY) == 1
-    assert told(world, EventType.SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.SLA_RECOVERED, KEY) == 1
+    assert count_events(world, EventType.SLA_BREACH, KEY) == 1
     assert_alerts_once(world)
 
 
@@ -97,8 +97,8 @@ def test_a_rerun_after_its_record_has_gone_gives_no_alert_a_second_time() -> Non
     world = held()
     away(world, BEYOND)
     ask_again(world)
-    assert told(world, EventType.SLA_BREACH, KEY) == 1
-    assert told(world, EventType.SLA_RECOVERED, KEY) == 0
+    assert count_events(world, EventType.SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.SLA_RECOVERED, KEY) == 0
     assert not has(world, keys.SLA)
     assert_alerts_once(world)
 
@@ -108,12 +108,12 @@ def test_a_rerun_after_its_record_has_gone_gives_no_alert_a_second_time() -> Non
 
 def test_the_record_of_a_period_that_never_ran_goes_and_is_not_armed_again() -> None:
     world = staged(pipeline(sla=DEADLINE), until="2026-03-05T03:00:00Z", steps=[])
-    assert told(world, EventType.SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.SLA_BREACH, KEY) == 1
     away(world, BEYOND)
     assert not has(world, keys.SLA)
     later(world, days=1)
     assert not has(world, keys.SLA)
-    assert told(world, EventType.SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.SLA_BREACH, KEY) == 1
 
 
 @pytest.mark.parametrize("opened", ["trigger", "rerun"])
@@ -131,8 +131,8 @@ def test_a_period_that_runs_long_after_its_breach_gives_it_no_second_time(
     settle(world)
     later(world, hours=3)
     assert run_of(world).status is RunStatus.COMPLETED
-    assert told(world, EventType.SLA_BREACH, KEY) == 1
-    assert told(world, EventType.SLA_RECOVERED, KEY) == recovered
+    assert count_events(world, EventType.SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.SLA_RECOVERED, KEY) == recovered
     assert_alerts_once(world)
 
 
@@ -145,8 +145,8 @@ def test_a_period_of_long_ago_that_was_never_armed_has_its_deadline_told_at_once
     settle(world)
     assert run_of(world, recent).active
     assert run_of(world, ancient).active
-    assert told(world, EventType.SLA_BREACH, recent) == 1
-    assert told(world, EventType.SLA_BREACH, ancient) == 1
+    assert count_events(world, EventType.SLA_BREACH, recent) == 1
+    assert count_events(world, EventType.SLA_BREACH, ancient) == 1
 
 
 @pytest.mark.parametrize(("after", "armed"), [(WITHIN, True), (BEYOND, False)])
@@ -169,7 +169,7 @@ def test_an_sla_is_not_armed_for_a_period_before_anybody_watched() -> None:
 def test_a_first_arrival_is_not_the_first_again_after_its_record_has_gone() -> None:
     arrival = {"at": "+10m", "sensor": "orders/ready", "data": {"status": "late", "date": KEY.date}}
     world = staged(pipeline(sla={"maxDuration": "4m"}), until="2026-03-05T03:00:00Z", steps=[arrival])
-    assert told(world, EventType.RELATIVE_SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.RELATIVE_SLA_BREACH, KEY) == 1
     away(world, BEYOND)
     assert not has(world, keys.SLA)
     for status in ("late", "ready"):
@@ -177,7 +177,7 @@ def test_a_first_arrival_is_not_the_first_again_after_its_record_has_gone() -> N
         settle(world)
         later(world, hours=1)
     assert run_of(world).status is RunStatus.COMPLETED
-    assert told(world, EventType.RELATIVE_SLA_BREACH, KEY) == 1
+    assert count_events(world, EventType.RELATIVE_SLA_BREACH, KEY) == 1
 
 
 def test_a_record_without_an_instant_waits_for_the_arrival_and_no_longer_than_others() -> None:
@@ -195,7 +195,7 @@ def test_a_record_without_an_instant_waits_for_the_arrival_and_no_longer_than_ot
     settle(world)
     assert ttl_of(world, key) is None
     later(world, hours=2)
-    assert told(world, EventType.RELATIVE_SLA_BREACH, key) == 1
+    assert count_events(world, EventType.RELATIVE_SLA_BREACH, key) == 1
     assert ttl_of(world, key) is not None
 
 

@@ -18,7 +18,7 @@ from interlock.model.run import JobEvent, Marker, RunStatus, Source
 from interlock.ports.store import Put
 from tests.safety.faults import FaultyWorld
 from tests.safety.interleaving import interrupted, touches
-from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, told, write
+from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged, write
 
 ALL_HOURS = [{"pipeline": "up", "require": "all-hours"}]
 HOURS = [str(hour) for hour in day_period(KEY.period.day).hours()]
@@ -64,8 +64,8 @@ def assert_asked_once(world: FaultyWorld, name: str) -> None:
         settle(world)
         assert requests(world) == [name]
         assert (run_of(world).attempt, run_of(world).source) == (2, Source.UPSTREAM)
-        assert told(world, EventType.RERUN_ACCEPTED) == 1
-        assert told(world, EventType.RERUN_REJECTED) == 0
+        assert count_events(world, EventType.RERUN_ACCEPTED) == 1
+        assert count_events(world, EventType.RERUN_REJECTED) == 0
         world._redeliver(1000)
 
 
@@ -153,14 +153,14 @@ def test_a_refusal_is_told_once_and_the_next_completion_is_asked_about_again() -
         complete(world, hour, attempt=2)
     completion.settle(control_of(world), KEY, 1)
     settle(world)
-    assert told(world, EventType.RERUN_REJECTED) == 1
+    assert count_events(world, EventType.RERUN_REJECTED) == 1
     world._redeliver(1000)
     settle(world)
-    assert told(world, EventType.RERUN_REJECTED) == 1
+    assert count_events(world, EventType.RERUN_REJECTED) == 1
     later(world, minutes=1)
     complete(world, HOURS[0], attempt=3)
     settle(world)
-    assert told(world, EventType.RERUN_REJECTED) == 2
+    assert count_events(world, EventType.RERUN_REJECTED) == 2
 
 
 def test_nothing_is_asked_of_hours_that_the_run_has_read() -> None:

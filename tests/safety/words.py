@@ -52,7 +52,7 @@ def every_write_considered(ledger: Ledger) -> Violations:
 
 def _opened_for(ledger: Ledger, pipeline: str, schedule: Schedule, sensor: Sensor) -> bool:
     """Did the write lead to a run, or to a word of why not? Which run it is, property 3 asks."""
-    told = (EventType.PIPELINE_EXCLUDED, EventType.SENSOR_INVALID, EventType.DRY_RUN_WOULD_TRIGGER)
+    reported = (EventType.PIPELINE_EXCLUDED, EventType.SENSOR_INVALID, EventType.DRY_RUN_WOULD_TRIGGER)
     if any(key.pipeline == pipeline for key in ledger.runs):
         return True
     if sensor.received_at <= ledger.history.disturbed_at(pipeline, [], ledger.now):
@@ -63,7 +63,7 @@ def _opened_for(ledger: Ledger, pipeline: str, schedule: Schedule, sensor: Senso
         return True
     if ledger.configs[pipeline].dry_run and sensor.received_at <= ledger.history.configs[pipeline].last.since:
         return True  # a dry run observes what comes from then on
-    return any(event.type in told for event in ledger.world.events if event.pipeline_id == pipeline)
+    return any(event.type in reported for event in ledger.world.events if event.pipeline_id == pipeline)
 
 
 def _read_by(ledger: Ledger, run: Run) -> Violations:
@@ -169,12 +169,12 @@ def _missed_alerts(ledger: Ledger, state: SlaState) -> Violations:
     lost = _unwatched(ledger, state) and bool(getattr(ledger.world, "plan", FaultPlan()).lost_timers)
     for kind, type_ in _ALERTS.items():
         at = state.instant(kind)
-        told = ledger.of(state.key, type_)
-        if bool(told) != (kind in state.fired):
-            yield f"{state.key}: {type_} was {'' if told else 'not '}told, its state says otherwise"
+        reported = ledger.of(state.key, type_)
+        if bool(reported) != (kind in state.fired):
+            yield f"{state.key}: {type_} was {'' if reported else 'not '}reported, its state says otherwise"
         breached = _OVERTAKEN.get(kind) in state.fired or (kind is SlaKind.READINESS and state.ready_at is not None)
         begun = max(at, run.first_opened_at) if at is not None and run is not None else at
-        silent = bool(told) or breached or lost or state.back_fill
+        silent = bool(reported) or breached or lost or state.back_fill
         if begun is not None and begun + PATIENCE < over and not silent:
             yield f"{state.key}: {type_} was due at {at} and never given; the run was over at {over}"
 
@@ -263,9 +263,9 @@ def nothing_silent(ledger: Ledger) -> Violations:
         if "decision" not in request:
             yield f"the rerun request {request['id']} of {request['pipeline']} for {request['date']} was never decided"
     for decision, type_ in (("accepted", EventType.RERUN_ACCEPTED), ("rejected", EventType.RERUN_REJECTED)):
-        told = sum(1 for event in ledger.world.events if event.type is type_)
-        if told != decided[decision]:
-            yield f"{decided[decision]} rerun requests were {decision}, but {told} were told of"
+        reported = sum(1 for event in ledger.world.events if event.type is type_)
+        if reported != decided[decision]:
+            yield f"{decided[decision]} rerun requests were {decision}, but {reported} were told of"
     yield from _silent_ticks(ledger)
     yield from _silent_cascades(ledger)
 

@@ -144,7 +144,7 @@ def test_the_search_ends_at_the_home_folder_and_at_a_repository(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("mode", "named", "told"),
+    ("mode", "named", "reported"),
     [
         (0o755, False, False),
         (0o777, False, True),
@@ -153,13 +153,13 @@ def test_the_search_ends_at_the_home_folder_and_at_a_repository(tmp_path: Path) 
         (0o1777, True, False),
     ],
 )
-def test_folders_above_a_file(tmp_path: Path, mode: int, named: bool, told: bool) -> None:
+def test_folders_above_a_file(tmp_path: Path, mode: int, named: bool, reported: bool) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
     file = folder / "interlock.toml"
     file.touch(mode=0o644)
     folder.chmod(mode)
-    assert bool(refusal(file, named=named)) is told
+    assert bool(refusal(file, named=named)) is reported
 
 
 @as_root

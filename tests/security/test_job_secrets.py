@@ -26,10 +26,10 @@ def _run(server: Process, command: list[str]) -> str:
 
 def test_the_parent_of_a_job_has_no_environment(tmp_path: Path) -> None:
     with serving(tmp_path, environment=_SECRETS) as server:
-        told = _run(server, ["sh", "-c", "echo parent: $(tr '\\0' ' ' </proc/$PPID/environ); env"])
-    assert told.startswith("parent:")
+        reported = _run(server, ["sh", "-c", "echo parent: $(tr '\\0' ' ' </proc/$PPID/environ); env"])
+    assert reported.startswith("parent:")
     for secret in _SECRETS.values():
-        assert secret not in told
+        assert secret not in reported
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="there is no setpriv")

@@ -42,15 +42,15 @@ def test_files_that_were_readable_are_made_private(tmp_path: Path) -> None:
         _run_a_command(server)
     for one in [*tmp_path.glob("interlock.db*")]:
         one.chmod(0o755 if one.is_dir() else 0o644)
-    told = json.loads(interlock(tmp_path, "doctor", "--json").stdout)
-    (found,) = [one for one in told["checks"] if one["name"] == "permissions"]
+    reported = json.loads(interlock(tmp_path, "doctor", "--json").stdout)
+    (found,) = [one for one in reported["checks"] if one["name"] == "permissions"]
     assert not found["ok"]
     for name in ("interlock.db (644)", "interlock.db-wal (644)", "interlock.db.jobs (755)"):
         assert name in found["detail"]
     with serving(tmp_path):
         assert {name: oct(mode) for name, mode in _modes(tmp_path).items() if mode & 0o077} == {}
-        told = json.loads(interlock(tmp_path, "doctor", "--json").stdout)
-        assert next(one for one in told["checks"] if one["name"] == "permissions")["ok"]
+        reported = json.loads(interlock(tmp_path, "doctor", "--json").stdout)
+        assert next(one for one in reported["checks"] if one["name"] == "permissions")["ok"]
 
 
 def test_no_link_is_followed(tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ def test_a_pipeline_has_as_many_sensors_as_it_may(tmp_path: Path) -> None:
         for number in range(3):
             assert api.put(f"{sensors}/k{number}", json={"n": number}).status_code == 200
         # By each way to write: alone, with a query, in a batch; and the command.
-        told = problem(api.put(f"{sensors}/k3", json={"n": 3}), 422, "quota-exceeded")
-        assert "sensors_per_pipeline" in told["detail"]
+        reported = problem(api.put(f"{sensors}/k3", json={"n": 3}), 422, "quota-exceeded")
+        assert "sensors_per_pipeline" in reported["detail"]
         batch = {"sensors": [{"pipeline": "gold", "key": "k4", "data": {}}]}
         assert "sensors_per_pipeline" in api.post("/api/v1/sensors:batch", json=batch).text
         refused(interlock(tmp_path, "sensor", "set", "gold", "k5", "n=1"), "sensors_per_pipeline")
@@ -46,8 +46,8 @@ def test_the_sensors_of_a_pipeline_take_as_many_bytes_as_they_may(tmp_path: Path
         sensors, large = "/api/v1/pipelines/gold/sensors", {"text": "x" * 64_000}
         for key in ("a#20260301", "a#20260302", "a#20260303"):
             assert api.put(f"{sensors}/{key.replace('#', '%23')}", json=large).status_code == 200
-        told = problem(api.put(f"{sensors}/a%2320260304", json=large), 422, "quota-exceeded")
-        assert "bytes_per_pipeline" in told["detail"]
+        reported = problem(api.put(f"{sensors}/a%2320260304", json=large), 422, "quota-exceeded")
+        assert "bytes_per_pipeline" in reported["detail"]
         assert api.put(f"{sensors}/a%2320260303", json={"text": "small"}).status_code == 200
         assert api.put(f"{sensors}/a%2320260304", json={"text": "small"}).status_code == 200
 

@@ -50,13 +50,13 @@ def test_only_who_may_read_hears_names(server: Process) -> None:
     narrow = {"Authorization": f"Bearer {next(word for word in done.stdout.split() if word.startswith('ilk_'))}"}
     for query in ("", "?ttl=9999999999"):
         path = f"{unknown}/sensors/rows{query}"
-        told = problem(server.client.put(path, json={"n": 1}, headers=writer), 404, "unknown-pipeline")
-        assert "team-1" not in told["detail"]
-        told = problem(server.client.put(path, json={"n": 1}, headers=reader), 404, "unknown-pipeline")
-        assert "did you mean payroll-of-team-" in told["detail"]
+        reported = problem(server.client.put(path, json={"n": 1}, headers=writer), 404, "unknown-pipeline")
+        assert "team-1" not in reported["detail"]
+        reported = problem(server.client.put(path, json={"n": 1}, headers=reader), 404, "unknown-pipeline")
+        assert "did you mean payroll-of-team-" in reported["detail"]
         problem(server.client.put(path, json={"n": 1}, headers=narrow), 403, "forbidden")
     problem(server.client.post(f"{unknown}/jobs", json=body, headers=narrow), 403, "forbidden")
-    told = problem(server.client.post(f"{unknown}/jobs", json=body, headers=writer), 404, "unknown-pipeline")
-    assert "team-1" not in told["detail"]
+    reported = problem(server.client.post(f"{unknown}/jobs", json=body, headers=writer), 404, "unknown-pipeline")
+    assert "team-1" not in reported["detail"]
     sensors = [{"pipeline": "payroll-of-team-x", "key": "rows", "data": {"n": 1}}]
     problem(server.client.post("/api/v1/sensors:batch", json={"sensors": sensors}, headers=narrow), 403, "forbidden")

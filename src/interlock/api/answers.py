@@ -61,8 +61,8 @@ class Answer:
     def _headers(self, start: Message) -> list[Header]:
         headers = [(b"x-request-id", self._request_id.encode()), *_ALWAYS]
         if self._clock is not None:
-            told = f"{format_instant(self._clock.now())};rate={rate(self._clock):g}"
-            headers.append((TIME, told.encode()))
+            stamp = f"{format_instant(self._clock.now())};rate={rate(self._clock):g}"
+            headers.append((TIME, stamp.encode()))
             if not _header(start, b"cache-control"):
                 headers.append((b"cache-control", b"no-store"))
         return headers

@@ -88,8 +88,8 @@ def load_project(file: Path | None, folder: Path) -> Project:
     routes = parse_alert_routes(plain.get("alerts", []))
     findings += [one for one in routes if isinstance(one, Finding)]
     if findings:
-        told = "; ".join(f"{format_path(one.path)}: {one.message}" for one in findings)
-        raise InterlockError(f"{file}: {told}")
+        problems = "; ".join(f"{format_path(one.path)}: {one.message}" for one in findings)
+        raise InterlockError(f"{file}: {problems}")
     return _project(file, plain, tuple(one for one in routes if isinstance(one, AlertRoute)))
 
 

@@ -62,8 +62,8 @@ def _settled(backend: "Backend", written: Written) -> list[Event]:
 
 def _concerned(backend: "Backend", written: Written, events: list[Event]) -> Iterator[Readiness]:
     """The rules of the runs that the events tell of; without any, of the period of the write, or the current one."""
-    told = dict.fromkeys((one.schedule_id, one.date) for one in events if one.schedule_id and one.date)
-    wanted: list[tuple[str, str | None]] = list(told)
+    runs = dict.fromkeys((one.schedule_id, one.date) for one in events if one.schedule_id and one.date)
+    wanted: list[tuple[str, str | None]] = list(runs)
     if not wanted:
         wanted = [(name, written.period or None) for name in backend.pipeline(written.pipeline).schedules]
     for schedule, date in wanted:

@@ -62,12 +62,12 @@ def configs(folder: Path) -> Iterator[Check]:
             yield Check(name="configs", ok=False, detail=f"there is no folder {pipelines}", advice=advice)
         return
     found = load_paths([pipelines])
-    told = f"{counted(found.pipelines, 'pipeline')} in {pipelines}"
+    counts = f"{counted(found.pipelines, 'pipeline')} in {pipelines}"
     if found.errors:
-        detail = f"{told}, {counted(len(found.errors), 'error')}: {found.errors[0]}"
+        detail = f"{counts}, {counted(len(found.errors), 'error')}: {found.errors[0]}"
         yield Check(name="configs", ok=False, detail=detail, advice=f"`interlock validate {pipelines}` lists them all")
     else:
-        yield Check(name="configs", ok=True, detail=told)
+        yield Check(name="configs", ok=True, detail=counts)
 
 
 # ------------------------------------------------------------------------------------------------------- the store

@@ -43,8 +43,8 @@ def runs(
 def _table(found: "list[Run]") -> tuple[list[list[str]], list[str]]:
     rows = [["date", "schedule", "run", "attempt", "source", "opened", "took", "message"]]
     for one in found:
-        told = one.message or (one.final_reason or "")
+        message = one.message or (one.final_reason or "")
         opened = moment(one.opened_at)
         took = length(one.duration_seconds)
-        rows.append([one.date, one.schedule, one.word, str(one.attempt), one.source, opened, took, told])
+        rows.append([one.date, one.schedule, one.word, str(one.attempt), one.source, opened, took, message])
     return rows, ["bold", *(WORD_STYLES.get(one.word, "") for one in found)]

@@ -205,9 +205,9 @@ def _print(console: "Console", timed: _Timed, *, quiet: bool) -> None:
     for failure in report.failures:
         console.print(f"{bad} {one_line(failure)}", style="red")
     events = sum(row.event is not None for row in report.timeline)
-    told = f"({counted(events, 'event')}, {timed.seconds:.2f} s)"
+    figures = f"({counted(events, 'event')}, {timed.seconds:.2f} s)"
     word, style = ("ok", "green") if report.ok else ("FAILED", "bold red")
-    console.print(f"{word}  {report.name}  {told}", style=style)
+    console.print(f"{word}  {report.name}  {figures}", style=style)
     if not quiet:
         console.print()
 

@@ -102,8 +102,8 @@ class _Table:
 
     def _of(self, pipeline: "Pipeline") -> Iterator[StatusRow]:
         if not pipeline.valid:
-            told = "; ".join(pipeline.errors)
-            yield StatusRow(pipeline=pipeline.id, schedule="-", valid=False, message=f"invalid config: {told}")
+            errors = "; ".join(pipeline.errors)
+            yield StatusRow(pipeline=pipeline.id, schedule="-", valid=False, message=f"invalid config: {errors}")
             return
         wrong = [error for one in self.controller.invalid_files if one.pipeline == pipeline.id for error in one.errors]
         for standing in pipeline.by_schedule:

@@ -247,7 +247,7 @@ def answer_of(response: "httpx.Response") -> dict[str, Any]:
         body = msgspec.json.decode(response.content) if response.content else {}
     if response.is_success:
         return body if isinstance(body, dict) else {}
-    told = body if isinstance(body, dict) else {}
-    what = told.get("detail") or told.get("title") or response.reason_phrase
+    problem = body if isinstance(body, dict) else {}
+    what = problem.get("detail") or problem.get("title") or response.reason_phrase
     request = f"{response.request.method} {response.request.url.path}"
     raise InterlockError(f"the server answered {response.status_code} to {request}: {what}")

@@ -55,8 +55,8 @@ def _print(console: "Console", coverage: "Coverage") -> None:
 
 
 def _print_hazard(console: "Console", hazard: "Hazard", sign: str) -> None:
-    told = "; ".join(hazard.constraints)
-    console.print(f"    {sign} {one_line(hazard.hazard)}: {one_line(told) or 'nothing'}", style=_STYLES[hazard.cover])
+    given = "; ".join(hazard.constraints)
+    console.print(f"    {sign} {one_line(hazard.hazard)}: {one_line(given) or 'nothing'}", style=_STYLES[hazard.cover])
     if hazard.gap:
         console.print(f"        {one_line(hazard.gap)}", style=_STYLES[hazard.cover])
     for line in hazard.suggestion.splitlines():

@@ -88,9 +88,9 @@ def check_store(path: Path, *, named: bool) -> None:
 
 
 def _obeyed(path: Path, trusted: Trust, advice: str) -> Path:
-    told = trusted.refusal(path)
-    if told:
-        raise InterlockError(f"{path} is not obeyed: {told}. {advice}")
+    refusal = trusted.refusal(path)
+    if refusal:
+        raise InterlockError(f"{path} is not obeyed: {refusal}. {advice}")
     return path
 
 

@@ -228,8 +228,8 @@ def job_reported(control: Control, record: JobRecord) -> bool:
 
     def attempt() -> tuple[None, list[Write]]:
         marker = records.get(control.store, records.run_record(record.key, keys.DRY_RUN), DryRun)
-        stamp, told = f"job:{record.attempt}:{record.run_id}", format_instant(record.at)
-        if marker is None or record.event is JobEvent.SUCCESS or marker.seen.get(stamp) == told:
+        stamp, at = f"job:{record.attempt}:{record.run_id}", format_instant(record.at)
+        if marker is None or record.event is JobEvent.SUCCESS or marker.seen.get(stamp) == at:
             return None, []
         source = retry_source(record.category)
         spent = marker.used.get(source, 0)
@@ -238,7 +238,7 @@ def job_reported(control: Control, record: JobRecord) -> bool:
         changed = replace(
             marker,
             version=marker.version + 1,
-            seen=marker.seen | {stamp: told},
+            seen=marker.seen | {stamp: at},
             used=marker.used | ({source: spent + 1} if accepted else {}),
         )
         return None, [_put(changed, marker), records.put_event(_event(record.key, retry, control.now()))]

@@ -87,8 +87,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
             return False
         if self.date is not None and event.date != self.date:
             return False
-        told = f"{event.message}\n{event.pipeline_id}\n{event.type}\n{event.date}"
-        return self.text.casefold() in told.casefold()
+        searched = f"{event.message}\n{event.pipeline_id}\n{event.type}\n{event.date}"
+        return self.text.casefold() in searched.casefold()
 
 
 def view(pk: str, sk: str, event: Event) -> EventView:

@@ -209,8 +209,8 @@ def failed(control: Control, claim: Claim, error: str) -> None:
     if not claim.state.failing:
         message = f"the probe {claim.state.key} of {pipeline} failed, and writes nothing: {ended.error}"
         key = RunKey(pipeline, "", claim.request.date)
-        told = records.event(EventType.PROBE_FAILED, key, now, message, key=claim.state.key, error=ended.error)
-        writes.append(records.put_event(told))
+        failed = records.event(EventType.PROBE_FAILED, key, now, message, key=claim.state.key, error=ended.error)
+        writes.append(records.put_event(failed))
     if control.store.commit(writes) is None:
         _wake_waiting(control, claim, now)
 

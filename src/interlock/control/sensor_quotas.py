@@ -36,15 +36,15 @@ class SensorQuotas:
             self._remember(pipeline, room)
             return
         replaced = store.get(key)
-        told = quotas.refusal(
+        refusal = quotas.refusal(
             use,
             self._quota,
             expiring=item.get("ttl") is not None,
             size=_size(key, item),
             replaced=None if replaced is None else _size(key, replaced),
         )
-        if told:
-            raise QuotaExceededError(f"pipeline {pipeline!r} may have no more: {told}")
+        if refusal:
+            raise QuotaExceededError(f"pipeline {pipeline!r} may have no more: {refusal}")
 
     def _fits(self, pipeline: str) -> bool:
         with self._lock:

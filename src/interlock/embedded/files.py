@@ -158,8 +158,8 @@ class FolderWatch:
 
     def _refused(self, place: Place) -> str:
         """Why what is in the folder is not obeyed; of a single file the loader says it."""
-        told = self._trust.refusal(place.folder) if place.folder is not None else ""
-        return f"it is not obeyed: {told}" if told else ""
+        refusal = self._trust.refusal(place.folder) if place.folder is not None else ""
+        return f"it is not obeyed: {refusal}" if refusal else ""
 
     # -------------------------------------------------------------------------------------------------- applying
 
@@ -300,10 +300,10 @@ class FolderWatch:
     def _report(self, result: LoadResult) -> None:
         """An error in an archetype is one of every pipeline that it keeps from running, and not one of a file alone."""
         broken = {file: [str(one) for one in errors] for file, errors in result.rejected.items() if errors}
-        told = {problem for errors in result.rejected.values() for problem in errors}
+        reported = {problem for errors in result.rejected.values() for problem in errors}
         for problem in result.errors:
             _log.error("a pipeline file is invalid", problem=str(problem))
-            if problem not in told and problem.file != str(self._folder):
+            if problem not in reported and problem.file != str(self._folder):
                 broken.setdefault(problem.file, []).append(str(problem))
         for file, problems in broken.items():
             remembered.report_invalid(self._control, self._invalid(Path(file), problems))

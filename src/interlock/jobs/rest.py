@@ -175,7 +175,7 @@ def _pause_of(answer: Answer) -> float | None:
 # ------------------------------------------------------------------------------------------------------------ words
 
 
-def told(answer: Answer, masks: Masks) -> str:
+def describe(answer: Answer, masks: Masks) -> str:
     """`404 Not Found: what it says`; the words of a JSON answer that is an error, or the beginning of the body."""
     body = answer.json()
     words = next(

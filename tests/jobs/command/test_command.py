@@ -27,10 +27,10 @@ def finished(runner: CommandRunner, notices: Notices, run_id: str = "run-1", **c
     """Run a command to its end; what was told of it is what `check` says."""
     asked = request(run_id, **config)
     assert runner.start(asked) == JobStarted(job_id=run_id)
-    told = notices.of(run_id)
-    assert (told.key, told.attempt) == (asked.key, asked.attempt)
-    assert runner.check(asked, run_id) == told.status
-    return told.status
+    reported = notices.of(run_id)
+    assert (reported.key, reported.attempt) == (asked.key, asked.attempt)
+    assert runner.check(asked, run_id) == reported.status
+    return reported.status
 
 
 def sh(script: str) -> list[str]:
@@ -326,12 +326,12 @@ def test_many_commands_at_once_in_one_thread_and_nothing_left_behind(root: Path,
     for number, run_id in enumerate(ids):
         runner.start(request(run_id, command=sh(f"exit {number % 3}")))
     assert threading.active_count() == threads_before + 1
-    told = {notice.run_id: notice.status for notice in notices.all_of(50)}
-    assert sorted(told) == sorted(ids)
+    reported = {notice.run_id: notice.status for notice in notices.all_of(50)}
+    assert sorted(reported) == sorted(ids)
     for number, run_id in enumerate(ids):
-        assert (told[run_id].state is JobState.SUCCEEDED) == (number % 3 == 0)
+        assert (reported[run_id].state is JobState.SUCCEEDED) == (number % 3 == 0)
     runner.close()
-    assert len(notices.told) == 50
+    assert len(notices.reported) == 50
     assert psutil.Process().children() == children_before  # no zombie either: a zombie is still a child
     assert len(os.listdir("/proc/self/fd")) == files_before
     assert threading.active_count() == threads_before
@@ -345,7 +345,7 @@ def test_closing_kills_nothing(tmp_path: Path, root: Path, runner: CommandRunner
     runner.close()
     gate.release()
     wait_for_wrapper(root, "run-1")
-    assert notices.told == []
+    assert notices.reported == []
     assert runner.check(asked, "run-1").state is JobState.SUCCEEDED
 
 

@@ -76,8 +76,8 @@ def test_a_command_outlives_its_controller_and_the_next_one_hears_of_its_end(
     assert runner.watch_unfinished() == 1
     assert runner.check(asked, "run-1") == JobStatus(state=JobState.RUNNING)
     gate.release(code)
-    told = notices.of("run-1")
-    assert (told.key, told.attempt, told.status.state) == (asked.key, asked.attempt, state)
+    reported = notices.of("run-1")
+    assert (reported.key, reported.attempt, reported.status.state) == (asked.key, asked.attempt, state)
     assert runner.tail("run-1") == "waiting\n"
 
 
@@ -95,7 +95,7 @@ def test_an_end_while_no_controller_lived_is_told_to_the_next_one_once(
     another = CommandRunner(root, notices, ManualClock())
     assert another.watch_unfinished() == 0
     another.close()
-    assert len(notices.told) == 1
+    assert len(notices.reported) == 1
 
 
 @pytest.mark.usefixtures("waiting")
@@ -198,7 +198,7 @@ def test_a_start_that_came_to_nothing_is_not_told_as_an_end(
     assert runner.watch_unfinished() == 1
     runner.start(request("another", command=["true"]))
     notices.of("another")  # the watch has come past run-1
-    assert [notice.run_id for notice in notices.told] == ["another"]
+    assert [notice.run_id for notice in notices.reported] == ["another"]
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_folder_that_does_not_say_whose_it_is_tells_nobody(
     runner.watch_unfinished()
     runner.start(request("another", command=["true"]))
     notices.of("another")
-    assert [notice.run_id for notice in notices.told] == ["another"]
+    assert [notice.run_id for notice in notices.reported] == ["another"]
 
 
 def test_a_claim_that_can_not_be_made_leaves_nothing_behind(root: Path, runner: CommandRunner) -> None:
@@ -312,7 +312,7 @@ def test_an_end_that_could_not_be_told_is_told_again_by_itself(
     runner.start(request(command=["true"]))
     assert notices.of("run-1").status.state is JobState.SUCCEEDED
     runner.close()
-    assert len(notices.told) == 1
+    assert len(notices.reported) == 1
 
 
 # ------------------------------------------------------------------------------------------------------------ pruning

@@ -56,10 +56,10 @@ def test_a_command_is_asked_first(runner: CommandRunner, notices: Notices, tmp_p
     polite = "trap 'echo tidied; exit 9' TERM; sleep 600 & echo $! > {child}; echo up > {gate}; wait"
     child = begun(runner, tmp_path, polite)
     assert port.stop(request(), "run-1") is JobStop.REQUESTED
-    told = notices.of("run-1").status
-    assert (told.state, told.category) == (JobState.FAILED, FailureCategory.TRANSIENT)
-    assert told.error.startswith("stopped on request: exit code 9")
-    assert "tidied" in told.error
+    reported = notices.of("run-1").status
+    assert (reported.state, reported.category) == (JobState.FAILED, FailureCategory.TRANSIENT)
+    assert reported.error.startswith("stopped on request: exit code 9")
+    assert "tidied" in reported.error
     assert gone(child)
     assert port.stop(request(), "run-1") is JobStop.ENDED
 

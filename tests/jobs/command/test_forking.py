@@ -77,9 +77,9 @@ def test_a_command_goes_on_when_its_server_dies(
 ) -> None:
     gate = Gate(tmp_path)
     runner.start(request(command=gate.command))
-    with gate.path.open("w") as told:
+    with gate.path.open("w") as reported:
         os.kill(server_of(runner), signal.SIGKILL)
-        told.write("7\n")
+        reported.write("7\n")
     assert notices.of("run-1").status.error.startswith("exit code 7")
 
 
@@ -123,9 +123,9 @@ def test_where_no_server_can_be_started_each_wrapper_has_its_own_interpreter(
     monkeypatch.setattr(ForkServer, "_begin", refuse)
     gate = Gate(tmp_path)
     runner.start(request(command=gate.command))
-    with gate.path.open("w") as told:
+    with gate.path.open("w") as reported:
         assert "wrapper.py" in " ".join(wrapper_of(root, "run-1").cmdline())
-        told.write("0\n")
+        reported.write("0\n")
     assert notices.of("run-1").status.state is JobState.SUCCEEDED
 
 
@@ -137,12 +137,12 @@ def test_a_wrapper_knows_nothing_of_its_controller(
     runner = CommandRunner(root, notices, ManualClock())
     gate = Gate(tmp_path)
     runner.start(request(command=gate.command))
-    with gate.path.open("w") as told:
+    with gate.path.open("w") as reported:
         wrapper = wrapper_of(root, "run-1")
         parents = [wrapper, psutil.Process(server_of(runner))]
         assert all("INTERLOCK_TOKEN" not in process.environ() for process in parents)
         opened = {link.readlink().name for link in Path(f"/proc/{wrapper.pid}/fd").iterdir()}
         assert not any(name.startswith("socket") for name in opened)
-        told.write("0\n")
+        reported.write("0\n")
     notices.of("run-1")
     runner.close()

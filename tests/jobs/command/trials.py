@@ -26,12 +26,12 @@ class Notices:
     """An `on_exit` to wait on."""
 
     def __init__(self) -> None:
-        self.told: list[ExitNotice] = []
+        self.reported: list[ExitNotice] = []
         self._changed = threading.Condition()
 
     def __call__(self, notice: ExitNotice) -> None:
         with self._changed:
-            self.told.append(notice)
+            self.reported.append(notice)
             self._changed.notify_all()
 
     def of(self, run_id: str) -> ExitNotice:
@@ -43,11 +43,13 @@ class Notices:
 
     def all_of(self, count: int) -> list[ExitNotice]:
         with self._changed:
-            assert self._changed.wait_for(lambda: len(self.told) >= count, LONG), f"{len(self.told)} of {count} ended"
-            return list(self.told)
+            assert self._changed.wait_for(lambda: len(self.reported) >= count, LONG), (
+                f"{len(self.reported)} of {count} ended"
+            )
+            return list(self.reported)
 
     def _find(self, run_id: str) -> ExitNotice | None:
-        return next((notice for notice in self.told if notice.run_id == run_id), None)
+        return next((notice for notice in self.reported if notice.run_id == run_id), None)
 
 
 class Gate:

@@ -399,13 +399,13 @@ def test_no_secret_is_told_even_if_the_target_echoes_it(runner: HttpRunner, conf
         asked = request(url=f"{where}/?code={code}{config.get('query', '')}", **rest)
         try:
             status = runner.start(asked).status
-            told = status.error if status is not None else ""
+            reported = status.error if status is not None else ""
         except InterlockError as error:
-            told = str(error)
-    assert f"answered {code}" in told
-    assert "***" in told
-    assert "hunter2" not in told
-    assert encoded not in told
+            reported = str(error)
+    assert f"answered {code}" in reported
+    assert "***" in reported
+    assert "hunter2" not in reported
+    assert encoded not in reported
 
 
 def test_a_url_is_told_without_what_may_be_secret_in_it(runner: HttpRunner) -> None:

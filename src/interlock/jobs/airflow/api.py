@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from urllib.parse import quote
 
 from interlock.decide.masking import Masks
-from interlock.jobs.rest import Answer, RestClient, refusal, told
+from interlock.jobs.rest import Answer, RestClient, describe, refusal
 from interlock.model.errors import JobStartError
 from interlock.model.job_configs import AirflowConfig, BasicAuth, BearerAuth, JwtAuth
 
@@ -44,7 +44,7 @@ class AirflowApi:
             return config.api_version
         answer = self._client.call("GET", f"{base(config)}/api/v2/version")
         if answer.code != 404 and not answer.good:
-            found = told(answer, masks_of(config))
+            found = describe(answer, masks_of(config))
             hint = "is it Airflow's address? If so, set apiVersion to v1 (Airflow 2) or v2 (Airflow 3)"
             raise refusal(f"{base(config)} answered {found}; {hint}", answer)
         version: Version = "v2" if answer.good else "v1"
@@ -95,7 +95,7 @@ class AirflowApi:
         answer = self._client.call("POST", f"{base(config)}/auth/token", json=body)
         token = answer.json().get("access_token")
         if not answer.good or not isinstance(token, str):
-            found = told(answer, masks_of(config))
+            found = describe(answer, masks_of(config))
             hint = "; Airflow 2 has no /auth/token: its auth is basic" if answer.code in (404, 405) else ""
             message = f"{base(config)}/auth/token gives no token to {auth.username}: {found}{hint}"
             raise refusal(message, answer) if not answer.good else JobStartError(message, permanent=True)

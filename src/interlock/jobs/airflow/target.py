@@ -17,7 +17,7 @@ from interlock.jobs.airflow.api import AirflowApi, Version, base, masks_of
 from interlock.jobs.airflow.log import Task, run_log, task_log, tasks_of
 from interlock.jobs.configs import read_config
 from interlock.jobs.output import piece_of
-from interlock.jobs.rest import Answer, NotReachedError, RestClient, refusal, told
+from interlock.jobs.rest import Answer, NotReachedError, RestClient, describe, refusal
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.job_configs import AirflowConfig, BasicAuth
 from interlock.model.run import FailureCategory
@@ -69,7 +69,7 @@ class AirflowRunner:
         if answer.code == 404:
             return Recovery.START_AGAIN
         if not answer.good:
-            raise UnavailableError(f"{_dag(config)} cannot be asked: {told(answer, masks_of(config))}")
+            raise UnavailableError(f"{_dag(config)} cannot be asked: {describe(answer, masks_of(config))}")
         return JobStarted(job_id=request.run_id)
 
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
@@ -80,7 +80,7 @@ class AirflowRunner:
             message = f"{_dag(config)} has no run {job_id} any more: somebody deleted it, or the DAG"
             return JobStatus(state=JobState.FAILED, category=FailureCategory.PERMANENT, error=message)
         if not answer.good:
-            raise UnavailableError(f"{_dag(config)} cannot be asked: {told(answer, masks_of(config))}")
+            raise UnavailableError(f"{_dag(config)} cannot be asked: {describe(answer, masks_of(config))}")
         state = STATES.get(str(answer.json().get("state")))
         if state is None:
             raise UnavailableError(f"{_dag(config)} says nothing of the state of {job_id}")
@@ -94,7 +94,7 @@ class AirflowRunner:
         answer = self._api.call(config, "PATCH", config.dag_id, "dagRuns", job_id, json={"state": "failed"})
         if answer.good:
             return JobStop.REQUESTED
-        message = f"{_dag(config)} does not end {job_id}: {told(answer, masks_of(config))}"
+        message = f"{_dag(config)} does not end {job_id}: {describe(answer, masks_of(config))}"
         if 400 <= answer.code < 500 and answer.code != 429:
             raise JobStopError(f"{message}; mark it as failed in Airflow: {self.link(request, job_id)}")
         raise UnavailableError(message)
@@ -129,7 +129,7 @@ class AirflowRunner:
             raise JobStartError(f"{_dag(config)} does not exist there: check dagId and url", permanent=True)
         if not answer.good:
             hint = _auth_hint(config, answer, self._api.version(config))
-            raise refusal(f"{_dag(config)}: {told(answer, masks_of(config))}{hint}", answer)
+            raise refusal(f"{_dag(config)}: {describe(answer, masks_of(config))}{hint}", answer)
         dag = answer.json()
         if dag.get("is_paused"):
             message = f"{_dag(config)} is paused, so a run of it would wait forever: unpause it, then rerun"
@@ -148,9 +148,9 @@ class AirflowRunner:
             if answer.code == 404:
                 return False
             if not answer.good:
-                raise UnavailableError(f"{_dag(config)} cannot be asked: {told(answer, masks_of(config))}")
+                raise UnavailableError(f"{_dag(config)} cannot be asked: {describe(answer, masks_of(config))}")
         if not answer.good:
-            raise refusal(f"{_dag(config)} was not started: {told(answer, masks_of(config))}", answer)
+            raise refusal(f"{_dag(config)} was not started: {describe(answer, masks_of(config))}", answer)
         return True
 
     def _failure(self, config: AirflowConfig, run_id: str) -> JobStatus:

@@ -278,7 +278,7 @@ class CommandRunner:
             folder.mark_reported()
         except Exception:
             if run_id not in self._untold:
-                log.exception("command-exit-not-told", run_id=run_id)
+                log.exception("command-exit-not-reported", run_id=run_id)
             self._untold[run_id] = now + _REPORT_AGAIN_SECONDS
             return _LOOK_AGAIN
         self._untold.pop(run_id, None)

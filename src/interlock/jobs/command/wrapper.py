@@ -147,7 +147,7 @@ def finish(folder: str, code: int | None, *, timed_out: bool = False, errno: int
     """Write down the end; a code below 0 is a signal. The times are the file system's: no clock is needed here."""
     ended = touched(os.path.join(folder, f"{EXIT}.new"))
     started = os.path.join(folder, STARTED)
-    told = {
+    fields = {
         "code": code if code is not None and code >= 0 else "null",
         "signal": -code if code is not None and code < 0 else "null",
         "timedOut": "true" if timed_out else "false",
@@ -155,7 +155,7 @@ def finish(folder: str, code: int | None, *, timed_out: bool = False, errno: int
         "startedAt": f"{os.stat(started).st_mtime if os.path.exists(started) else ended:.6f}",
         "endedAt": f"{ended:.6f}",
     }
-    text = "{" + ", ".join(f'"{name}": {value}' for name, value in told.items()) + "}\n"
+    text = "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}\n"
     insist(lambda: write_durably(folder, EXIT, text))
 
 
@@ -247,19 +247,19 @@ def become(folder: str, cwd: str, executable: str, argv: list[str], environment:
 
 def fork(folder: str, cwd: str, executable: str, argv: list[str], environment: dict[bytes, bytes]) -> tuple[int, int]:
     """The command's process, and the errno for which it could not become the command (0: it did)."""
-    told, tell = os.pipe()  # closed by a successful exec
+    failure, report = os.pipe()  # closed by a successful exec
     pid = os.fork()
     if pid == 0:
         try:
             become(folder, cwd, executable, argv, environment)
         except OSError as error:
-            os.write(tell, str(error.errno).encode())
+            os.write(report, str(error.errno).encode())
         finally:
             os._exit(127)
-    os.close(tell)
-    said = os.read(told, 16)
-    os.close(told)
-    return pid, int(said or b"0")
+    os.close(report)
+    code = os.read(failure, 16)
+    os.close(failure)
+    return pid, int(code or b"0")
 
 
 class Command:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from interlock.decide.masking import Masks
-from interlock.jobs.rest import Answer, RestClient, refusal, told
+from interlock.jobs.rest import Answer, RestClient, describe, refusal
 from interlock.model.errors import JobStartError
 from interlock.model.job_configs import DatabricksAuth, DatabricksConfig
 
@@ -82,7 +82,7 @@ class DatabricksApi:
         body = answer.json()
         token = body.get("access_token")
         if not answer.good or not isinstance(token, str):
-            message = f"{base(config)} gives no token to the service principal: {told(answer, masks_of(config))}"
+            message = f"{base(config)} gives no token to the service principal: {describe(answer, masks_of(config))}"
             raise refusal(message, answer) if not answer.good else JobStartError(message, permanent=True)
         life = body.get("expires_in")
         seconds = float(life) if isinstance(life, int | float) else _LIFE_SECONDS

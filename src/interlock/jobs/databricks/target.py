@@ -11,7 +11,7 @@ import msgspec
 from interlock.jobs.configs import read_config, refused
 from interlock.jobs.databricks.api import DatabricksApi, base, masks_of
 from interlock.jobs.output import piece_of
-from interlock.jobs.rest import Answer, NotReachedError, RestClient, one_line, refusal, told
+from interlock.jobs.rest import Answer, NotReachedError, RestClient, describe, one_line, refusal
 from interlock.model.errors import JobStartError, JobStopError, UnavailableError
 from interlock.model.job_configs import DatabricksConfig
 from interlock.model.run import FailureCategory
@@ -87,7 +87,7 @@ class DatabricksRunner:
         except NotReachedError as error:
             raise JobStartError(str(error), permanent=False) from error
         if not answer.good:
-            raise refusal(f"{base(config)} did not start the run: {told(answer, masks_of(config))}", answer)
+            raise refusal(f"{base(config)} did not start the run: {describe(answer, masks_of(config))}", answer)
         run_id = answer.json().get("run_id")
         if not isinstance(run_id, int):
             raise UnavailableError(f"{base(config)} started a run, and did not say which: {one_line(answer.text)}")
@@ -102,10 +102,10 @@ class DatabricksRunner:
         config = _config(request)
         answer = self._run(config, job_id)
         if answer.code in (400, 404) and _error_code(answer) in ("INVALID_PARAMETER_VALUE", "RESOURCE_DOES_NOT_EXIST"):
-            message = f"{base(config)} knows no run {job_id} any more: {told(answer, masks_of(config))}"
+            message = f"{base(config)} knows no run {job_id} any more: {describe(answer, masks_of(config))}"
             return JobStatus(state=JobState.FAILED, category=_PERMANENT, error=message)
         if not answer.good:
-            raise UnavailableError(f"{base(config)} cannot be asked: {told(answer, masks_of(config))}")
+            raise UnavailableError(f"{base(config)} cannot be asked: {describe(answer, masks_of(config))}")
         status = classify(answer.json())
         return msgspec.structs.replace(status, error=masks_of(config).hide(status.error))
 
@@ -117,7 +117,7 @@ class DatabricksRunner:
         answer = self._api.post(config, "jobs/runs/cancel", {"run_id": int(job_id)})
         if answer.good:
             return JobStop.REQUESTED
-        message = f"{base(config)} does not cancel the run {job_id}: {told(answer, masks_of(config))}"
+        message = f"{base(config)} does not cancel the run {job_id}: {describe(answer, masks_of(config))}"
         if 400 <= answer.code < 500 and answer.code != 429:
             raise JobStopError(f"{message}; cancel it there: {self.link(request, job_id)}")
         raise UnavailableError(message)
@@ -127,7 +127,7 @@ class DatabricksRunner:
         config = _config(request)
         answer = self._run(config, job_id)
         if not answer.good:
-            raise UnavailableError(f"{base(config)} cannot be asked: {told(answer, masks_of(config))}")
+            raise UnavailableError(f"{base(config)} cannot be asked: {describe(answer, masks_of(config))}")
         run = answer.json()
         ended = classify(run).state.terminal
         text = "".join(self._task_output(config, task) for task in _ended_tasks(run)[:_MOST_TASKS])
@@ -163,7 +163,7 @@ class DatabricksRunner:
         for _ in range(_MOST_PAGES):
             answer = self._api.get(config, "jobs/list", params)
             if not answer.good:
-                message = f"{base(config)} does not list its jobs: {told(answer, masks_of(config))}"
+                message = f"{base(config)} does not list its jobs: {describe(answer, masks_of(config))}"
                 raise JobStartError(message, permanent=answer.code < 500 and answer.code != 429)
             page = answer.json()
             # The filter pays no attention to case.

@@ -64,8 +64,8 @@ class HttpRunner:
                 self._client(), sent, whole=lambda code: _expected(config, code) and not _deferred(config)
             )
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            told = target.quoted(str(error)) or "no connection in time"
-            raise JobStartError(f"{target}: no connection: {told}", permanent=False) from error
+            reason = target.quoted(str(error)) or "no connection in time"
+            raise JobStartError(f"{target}: no connection: {reason}", permanent=False) from error
         except httpx.LocalProtocolError:
             # The error itself quotes the header, which may be a secret.
             raise refused(request, "headers: a name or value has characters that HTTP does not allow") from None
