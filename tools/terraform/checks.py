@@ -24,7 +24,8 @@ from tools.terraform.offline import (
 )
 from tools.terraform.planned import PLANS, PlanError, plan, text_of
 
-ROOT_MODULES: Final = (MODULE, MODULE / "example")
+EXAMPLE: Final = ROOT / "examples" / "medallion-aws"
+ROOT_MODULES: Final = (MODULE, MODULE / "example", EXAMPLE)
 
 
 class CheckError(Exception):
@@ -33,11 +34,12 @@ class CheckError(Exception):
 
 def formatted() -> None:
     """`terraform fmt`: every file as Terraform itself would write it."""
-    _run(terraform_program(), "fmt", "-check", "-diff", "-recursive", str(ROOT / "deploy"))
+    for folder in (ROOT / "deploy", EXAMPLE):
+        _run(terraform_program(), "fmt", "-check", "-diff", "-recursive", str(folder))
 
 
 def valid() -> None:
-    """`terraform validate`: the module and its example fit the provider's schema."""
+    """`terraform validate`: the module and its examples fit the provider's schema."""
     for folder in ROOT_MODULES:
         with tempfile.TemporaryDirectory() as data:
             for arguments in (("init", "-input=false", "-backend=false"), ("validate",)):
@@ -97,7 +99,8 @@ def policies_are_sound() -> None:
 def scanned() -> None:
     """`checkov`: its findings are mended, or answered beside the resource."""
     program = environment_of("checkov") / "bin" / "checkov"
-    _run(str(program), "-d", str(MODULE), "--framework", "terraform", "--compact", "--quiet", "--skip-download")
+    folders = [part for folder in (MODULE, EXAMPLE) for part in ("-d", str(folder))]
+    _run(str(program), *folders, "--framework", "terraform", "--compact", "--quiet", "--skip-download")
 
 
 CHECKS: Final[Mapping[str, Callable[[], None]]] = {

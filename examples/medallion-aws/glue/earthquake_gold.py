@@ -1,0 +1,37 @@
+"""Gold: earthquakes per region and hour, merged into a Delta table. An hour that is repeated replaces itself."""
+
+import sys
+
+from awsglue.context import GlueContext
+from awsglue.utils import getResolvedOptions
+from delta.tables import DeltaTable
+from pyspark.context import SparkContext
+from pyspark.sql import functions as fn
+
+given = getResolvedOptions(sys.argv, ["bucket", "par_day", "par_hour"])
+spark = GlueContext(SparkContext.getOrCreate()).spark_session
+lake = f"s3://{given['bucket']}"
+date = f"{given['par_day'][:4]}-{given['par_day'][4:6]}-{given['par_day'][6:]}"
+
+silver = spark.read.format("delta").load(f"{lake}/silver/earthquake")
+hour = (
+    silver.where((fn.col("date") == date) & (fn.col("hour") == given["par_hour"]))
+    .groupBy("date", "hour", "region")
+    .agg(
+        fn.count("*").alias("quakes"),
+        fn.max("magnitude").alias("strongest"),
+        fn.round(fn.avg("depth_km"), 1).alias("mean_depth_km"),
+    )
+)
+
+path = f"{lake}/gold/earthquake"
+DeltaTable.createIfNotExists(spark).location(path).addColumns(hour.schema).partitionedBy("date").execute()
+(
+    DeltaTable.forPath(spark, path)
+    .alias("kept")
+    .merge(hour.alias("new"), "kept.date = new.date and kept.hour = new.hour and kept.region = new.region")
+    .whenMatchedUpdateAll()
+    .whenNotMatchedInsertAll()
+    .whenNotMatchedBySourceDelete(f"kept.date = '{date}' and kept.hour = '{given['par_hour']}'")
+    .execute()
+)
