@@ -16,7 +16,7 @@ import pytest
 
 from interlock.config.stored import read_stored
 from interlock.control import catalog, observing, records, writing
-from interlock.control.context import Control
+from interlock.control.context import Control, Settings
 from interlock.embedded.asl_execution import WaitKind
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
@@ -109,11 +109,24 @@ class Controller:
 
 
 @contextmanager
-def running(path: Path, target: Target, *, watchdog_every: timedelta = timedelta(hours=1)) -> Iterator[Controller]:
+def running(
+    path: Path,
+    target: Target,
+    *,
+    watchdog_every: timedelta = timedelta(hours=1),
+    pools: Mapping[str, int] | None = None,
+    workers: int = 4,
+) -> Iterator[Controller]:
     clock, ids = SystemClock(), itertools.count(1)
     with Database.open(path, clock=clock) as database:
-        engine = Engine(database, clock, {JobType.COMMAND: target}, new_id=lambda: f"{next(ids):06d}")
-        runtime = Runtime(engine, workers=4, watchdog_every=watchdog_every)
+        engine = Engine(
+            database,
+            clock,
+            {JobType.COMMAND: target},
+            new_id=lambda: f"{next(ids):06d}",
+            settings=Settings(pools=pools or {}),
+        )
+        runtime = Runtime(engine, workers=workers, watchdog_every=watchdog_every)
         controller = Controller(engine)
         runtime.start()
         try:
@@ -260,6 +273,19 @@ def test_a_config_change_is_for_the_next_run_and_leaves_the_one_under_way_alone(
         controller.sensor("gold", "row-count", NEXT_DAY, count=100)
         controller.until(lambda: controller.status("gold", NEXT_DAY) is RunStatus.COMPLETED)
     assert [request.config["command"] for request in target.starts] == [["load", "10"], ["load", "100"]]
+
+
+def test_a_rush_on_a_pool_fails_nobody(path: Path) -> None:
+    names = [f"p{number:03d}" for number in range(120)]
+    with running(path, Target(), pools={"commands": 16}, workers=128) as controller:
+        for name in names:
+            controller.apply(pipeline(name))
+        day = [(name, f"ready#{DAY}", {"status": "ready"}) for name in names]
+        for start in range(0, len(day), 60):
+            writes = [writing.prepare_sensor(controller.control, *one)[0] for one in day[start : start + 60]]
+            assert controller.control.store.commit(writes) is None
+        controller.until(lambda: all(controller.status(name) is RunStatus.COMPLETED for name in names))
+        assert controller.stored(EventType.INFRA_FAILURE) == []
 
 
 def test_timers_fire(path: Path) -> None:

@@ -14,6 +14,7 @@ evaluate their rules again, and take it in the commit in which these pass.
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
+from zlib import crc32
 
 import msgspec
 
@@ -68,7 +69,8 @@ def enter(control: Control, pool: str, run: Run, breach_at: datetime | None, now
     waiter = Waiter(run.key, run.opened_at, breach_at)
     line = _front(control.store, pool, len(free), now, waiter) if free else []
     if waiter.key in [one.key for one in line[: len(free)]]:
-        slot = free[line.index(next(one for one in line if one.key == run.key))]
+        # Not the first: of many who come at once, all see the same free slots, and a slot is taken by one of them.
+        slot = free[crc32(f"{_name_in_line(run.key)}#{len(free)}".encode()) % len(free)]
         taken = Put(records.control_key(POOL + pool, slot), _holder(run, now), Missing())
         return Entry(f"{pool}#{slot[len(_SLOT) :]}", [taken, *leave(control, pool, run)])
     return Entry(None, _join(control.store, pool, waiter))

@@ -19,7 +19,7 @@ from interlock.decide.event_size import fitted
 from interlock.decide.readers import Reach
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
-from interlock.model.errors import StoreError
+from interlock.model.errors import StoreError, ThrottledError
 from interlock.model.events import CATALOGUE, EVENT_TTL_DAYS, Event, EventType, Severity
 from interlock.model.keys import RunKey, Table
 from interlock.model.numbers import canonical
@@ -329,4 +329,5 @@ def settle_commit(control: Control, decide: Callable[[], tuple[T, Iterable[Write
         pending = list(writes)
         if not pending or control.store.commit(pending) is None:
             return result
-    raise StoreError(f"a commit lost {_TRIES} times in a row: somebody keeps changing the same record")
+    # The lifecycle tries again for minutes what comes too fast: a crowd at one record is no fault of the run.
+    raise ThrottledError(f"a commit lost {_TRIES} times in a row: somebody keeps changing the same record")
