@@ -3,7 +3,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-fast faults check bench bench-ui docs coverage mutants release constraints clean ui ui-check ui-test ui-schema lambda terraform
+.PHONY: help demo test test-all test-fast faults check bench bench-report bench-ui docs coverage mutants release constraints clean ui ui-check ui-test ui-schema lambda terraform
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,8 +75,11 @@ dashboard/node_modules/.stamp: dashboard/package.json dashboard/package-lock.jso
 $(PAGE): dashboard/node_modules/.stamp $(PAGE_SOURCES)
 	npm --prefix dashboard run --silent build
 
-bench: .venv/.stamp ## measure
+bench: .venv/.stamp ## measure: prints a table, writes bench-results.json; about ten minutes
 	$(BIN)/python -m bench
+
+bench-report: .venv/.stamp ## draw what make bench measured into docs/performance.md
+	$(BIN)/python -m bench.report
 
 # --------------------------------------------------------------------------------------------------------- on AWS
 

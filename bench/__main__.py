@@ -1,4 +1,4 @@
-"""`python -m bench [NAME...]`: run the measurements, all or those named, and print one JSON document.
+"""`python -m bench [NAME...]`: run the measurements, all or those named, print a table and write `bench-results.json`.
 
 Each runs in a process of its own: what one leaves in memory must not count for the next.
 """
@@ -6,11 +6,26 @@ Each runs in a process of its own: what one leaves in memory must not count for 
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, Final
 
+from bench.figures import of_results, table
 from bench.machine import machine
 
-NAMES: Final = ("rules", "config_load", "store", "runs", "latency", "waiting", "api")
+NAMES: Final = (
+    "rules",
+    "config_load",
+    "store",
+    "growth",
+    "start",
+    "cli",
+    "runs",
+    "latency",
+    "commands",
+    "waiting",
+    "api",
+)
+RESULTS: Final = Path("bench-results.json")
 
 
 def main(wanted: list[str]) -> int:
@@ -19,9 +34,15 @@ def main(wanted: list[str]) -> int:
     if unknown:
         sys.stderr.write(f"there is no measurement {', '.join(unknown)}: there are {', '.join(NAMES)}\n")
         return 2
+    before = machine()
     results = {name: _run(name) for name in wanted or NAMES}
-    print(json.dumps({"machine": machine(), "results": results}, indent=2))
-    return 1 if any("error" in result for result in results.values()) else 0
+    RESULTS.write_text(json.dumps({"machine": before, "results": results}, indent=2) + "\n", encoding="utf-8")
+    sys.stdout.write(table(of_results(results)))
+    failed = {name: result["error"] for name, result in results.items() if "error" in result}
+    for name, error in failed.items():
+        sys.stderr.write(f"{name} failed:\n{error}\n")
+    sys.stderr.write(f"all figures are in {RESULTS}; `make bench-report` draws them\n")
+    return 1 if failed else 0
 
 
 def _run(name: str) -> dict[str, Any]:
