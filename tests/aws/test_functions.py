@@ -13,9 +13,10 @@ from interlock.aws.invocation import Entry
 from interlock.aws.lambdas import alert_dispatcher, event_sink, orchestrator, sla_monitor, stream_router, watchdog
 from interlock.aws.logs import configure_logs
 from interlock.aws.settings import Function, SettingsError
+from interlock.control import records
 from interlock.model import keys
 from interlock.model.errors import InterlockError, InvalidValueError
-from interlock.model.keys import Table
+from interlock.model.keys import RunKey, Table
 from tests.aws.dynamo import TABLES
 from tests.aws.installation import VARIABLES, Installation, installation
 from tests.aws.test_store import stream_records
@@ -149,6 +150,63 @@ def test_a_config_that_aws_cannot_run_is_config_invalid(here: Installation) -> N
     assert event["detail"]["errors"] == [
         "job.type: command jobs do not run on AWS, where there is no machine to run them: use lambda, glue or another"
     ]
+
+
+CONFIG = {
+    "pipeline": {"id": "gold"},
+    "schedule": {"trigger": {"key": "rows", "check": "exists"}},
+    "validation": {"rules": [{"key": "rows", "check": "exists"}]},
+    "job": {"type": "external"},
+}
+TODAY = RunKey("gold", "stream", "2026-03-02")
+WRONG: dict[str, dict[str, Any]] = {
+    "binary": {"n": {"N": "1"}, "blob": {"B": b"x"}},
+    "binary inside": {"data": {"M": {"n": {"N": "1"}, "blob": {"BS": [b"x"]}}}},
+    "too large": {"text": {"S": "x" * 70_000}},
+    "as large as an item may be": {"text": {"S": "x" * 404_900}},
+}
+
+
+@pytest.fixture
+def gold(here: Installation) -> Installation:
+    put(here, keys.CONFIG, document={"S": json.dumps(CONFIG)})
+    routed(here)
+    return here
+
+
+@pytest.mark.parametrize("attributes", WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("key", ["rows", "rows#2026-03-02"])
+def test_a_foreign_sensor_that_is_none_is_reported_once_and_counts_as_absent(
+    gold: Installation, key: str, attributes: dict[str, Any]
+) -> None:
+    put(gold, f"SENSOR#{key}", **attributes)
+    assert records.get_sensors(gold.controller.store, "gold", [key]) == {}, "before anybody has looked at it"
+    for _ in range(3):
+        routed(gold)
+    (event,) = told(gold, "SENSOR_INVALID")
+    assert event["detail"]["key"] == key
+    assert "counts as absent" in event["message"]
+    assert records.get_sensors(gold.controller.store, "gold", [key]) == {}
+    assert records.get_run(gold.controller.store, TODAY) is None
+    assert gold.messages("control-dlq") == []
+
+
+@pytest.mark.parametrize("attributes", list(WRONG.values())[:3], ids=list(WRONG)[:3])
+def test_a_sensor_that_was_mended_counts(gold: Installation, clock: ManualClock, attributes: dict[str, Any]) -> None:
+    """Mended in place: what marks it as refused is still there when the mended one is routed."""
+    put(gold, "SENSOR#rows", **attributes)
+    routed(gold)
+    clock.advance(minutes=1)
+    item = gold.clients("dynamodb").get_item(
+        TableName=TABLES[Table.CONTROL], Key={"PK": {"S": "PIPELINE#gold"}, "SK": {"S": "SENSOR#rows"}}
+    )["Item"]
+    mended = {name: value for name, value in item.items() if name not in ("blob", "data", "text")}
+    gold.clients("dynamodb").put_item(TableName=TABLES[Table.CONTROL], Item=mended | {"n": {"N": "1"}})
+    routed(gold)
+    (sensor,) = records.get_sensors(gold.controller.store, "gold", ["rows"]).values()
+    assert sensor.data == {"n": 1}
+    assert records.get_run(gold.controller.store, TODAY) is not None
+    assert len(told(gold, "SENSOR_INVALID")) == 1
 
 
 # ------------------------------------------------------------------------------------------------------------- logs

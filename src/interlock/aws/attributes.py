@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from interlock.model.numbers import canonical
-from interlock.ports.store import Item
+from interlock.ports.store import UNREADABLE, Item
 
 Attribute = dict[str, Any]
 Attributes = dict[str, Attribute]
@@ -17,8 +17,6 @@ INDEX_SK: Final = "GSI1SK"
 OWN: Final = frozenset({PK, SK, INDEX_PK, INDEX_SK})
 """What the store adds to an item, and takes away when it is read."""
 
-UNREADABLE: Final = "_unreadable"
-"""Names the attributes of a foreign item that JSON cannot hold, which were left out."""
 _WHOLE_LIMIT: Final = 10**38
 
 

@@ -3,6 +3,7 @@
 The order matters in one place only: a write that is both drift and late data makes one request, for drift.
 """
 
+from contextlib import suppress
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -13,11 +14,13 @@ from interlock.decide import sla
 from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match
 from interlock.model import keys
 from interlock.model.config import Schedule
+from interlock.model.errors import CommitRefusedError
+from interlock.model.events import EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import Run, SlaState
 from interlock.model.sensor import Sensor
 from interlock.model.times import format_instant
-from interlock.ports.store import Item, Matches, Missing, Require, Update, Write
+from interlock.ports.store import UNREADABLE, Item, Matches, Missing, Require, Update, Write
 
 
 def observe(control: Control, pipeline: str, key: str, at: datetime, written: Item | None = None) -> None:
@@ -73,13 +76,30 @@ def _stamped(control: Control, pipeline: str, key: str, at: datetime) -> Sensor 
         return None
     sensor = records.sensor_of(key, item)
     fingerprint = records.digest(sensor.data)
-    if item.get(records.RECEIVED) is not None and item.get(records.DIGEST) == fingerprint:
-        return sensor
+    stamped = item.get(records.RECEIVED) is not None and item.get(records.DIGEST) == fingerprint
+    doubtful = not stamped or records.REFUSED in item or UNREADABLE in item
+    problem = records.unfit(item, sensor.data) if doubtful else ""
+    if stamped and problem == item.get(records.REFUSED, ""):
+        return None if problem else sensor
     stamp = {records.RECEIVED: format_instant(at), records.DIGEST: fingerprint}
     # Still there, too: a stamp alone would be a sensor that nobody wrote.
     unchanged = Matches({name: item.get(name) for name in (records.RECEIVED, records.DIGEST)}, present=True)
-    control.store.commit([Update(where, set=stamp, when=unchanged)])
+    if problem:
+        _refuse(control, pipeline, replace(sensor, received_at=at), problem)
+        with suppress(CommitRefusedError):  # as large as an item may be: it is measured whenever it is read
+            control.store.commit([Update(where, set=stamp | {records.REFUSED: problem}, when=unchanged)])
+        return None
+    control.store.commit([Update(where, set=stamp, remove=(records.REFUSED,), when=unchanged)])
     return replace(sensor, received_at=at)
+
+
+def _refuse(control: Control, pipeline: str, sensor: Sensor, problem: str) -> None:
+    """A foreign write that is no observation: SENSOR_INVALID, once per write. Who read an earlier one looks again."""
+    message = f"sensor {sensor.key} of {pipeline} counts as absent: {problem}"
+    slot = RunKey(pipeline, "", "")
+    event = records.event(EventType.SENSOR_INVALID, slot, control.now(), message, key=sensor.key, reason=problem)
+    records.publish_once(control, event, f"{EventType.SENSOR_INVALID}-{sensor.key}-{records.stamp(sensor)}")
+    removed(control, pipeline, sensor.key)
 
 
 # ------------------------------------------------------------------------------------------------------ trigger
@@ -119,7 +139,7 @@ def _begin_overwritten(
     Else a writer that is faster than we are would lose runs, and nobody would know. Everything else goes by what the
     sensor says now.
     """
-    if written is None or written.get("data") == now_there.data:
+    if written is None or written.get("data") == now_there.data or records.is_absent(now_there.key, written):
         return
     sensor = records.sensor_of(now_there.key, written)
     own = period_of_write(sensor.key, sensor.data)

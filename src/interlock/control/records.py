@@ -25,15 +25,17 @@ from interlock.model.keys import RunKey, Table
 from interlock.model.numbers import canonical
 from interlock.model.periods import Granularity, Period, period_of
 from interlock.model.run import Active, JobRecord, RerunRecord, Run, SlaState
-from interlock.model.sensor import Sensor
+from interlock.model.sensor import MAX_SENSOR_BYTES, Sensor
 from interlock.model.times import epoch_millis, format_instant, parse_instant
-from interlock.ports.store import Condition, Delete, Item, Key, Matches, Missing, Put, Record, Store, Write
+from interlock.ports.store import UNREADABLE, Condition, Delete, Item, Key, Matches, Missing, Put, Record, Store, Write
 
 T = TypeVar("T")
 
 RECEIVED: Final = "_receivedAt"
 DIGEST: Final = "_digest"
-_OWN_SENSOR_FIELDS: Final = frozenset({RECEIVED, DIGEST, "_by", "ttl"})
+REFUSED: Final = "_refused"
+"""Why a sensor that somebody wrote directly to the store counts as absent."""
+_OWN_SENSOR_FIELDS: Final = frozenset({RECEIVED, DIGEST, REFUSED, UNREADABLE, "_by", "ttl"})
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TRIES: Final = 20
 
@@ -187,11 +189,27 @@ def sensor_of(key: str, item: Item) -> Sensor:
     return Sensor(key, data, received, int(ttl) if isinstance(ttl, int | float) else None)
 
 
+def unfit(item: Item, data: Mapping[str, Any]) -> str:
+    """Why an observation that was written directly to the store is none; "" for one that is."""
+    if UNREADABLE in item:
+        return f"it holds {item[UNREADABLE]}"
+    size = len(msgspec.json.encode(data))
+    return f"{size} bytes is more than the {MAX_SENSOR_BYTES} a sensor may have" if size > MAX_SENSOR_BYTES else ""
+
+
+def is_absent(key: str, item: Item | None) -> bool:
+    """Is there no observation, or none that counts? What the stream-router has not seen yet is measured here."""
+    if item is None or REFUSED in item or UNREADABLE in item:
+        return True
+    return RECEIVED not in item and bool(unfit(item, sensor_of(key, item).data))
+
+
 def get_sensors(store: Store, pipeline: str, wanted: Sequence[str]) -> dict[str, Sensor]:
     """The sensors of these exact keys that exist."""
     pk = keys.pipeline_pk(pipeline)
     items = store.get_many([control_key(pk, keys.sensor_sk(key)) for key in wanted])
-    return {key: sensor_of(key, item) for key, item in zip(wanted, items, strict=True) if item is not None}
+    found = zip(wanted, items, strict=True)
+    return {key: sensor_of(key, item) for key, item in found if item is not None and not is_absent(key, item)}
 
 
 # ------------------------------------------------------------------------------------------------------- events

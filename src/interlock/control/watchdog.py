@@ -261,7 +261,9 @@ def _trigger_sensors(control: Control, pipeline: str, key: str) -> list[Sensor]:
     plain = control.store.get(records.control_key(pk, prefix))
     found = control.store.query(Table.CONTROL, pk, f"{prefix}#", reverse=True, limit=_RECENT)
     items = [(key, plain)] + [(record.key.sk[len(keys.SENSOR) :], record.item) for record in found]
-    sensors = [records.sensor_of(name, item) for name, item in items if item is not None]
+    sensors = [
+        records.sensor_of(name, item) for name, item in items if item is not None and not records.is_absent(name, item)
+    ]
     return [sensor for sensor in sensors if key_matches(key, sensor.key)]
 
 

@@ -30,6 +30,9 @@ MAX_ITEM_BYTES: Final = 390_000
 
 Item = dict[str, Any]
 
+UNREADABLE: Final = "_unreadable"
+"""An item that somebody else wrote holds what JSON cannot (binary): that is left out, and named under this."""
+
 
 class Key(msgspec.Struct, frozen=True):
     """Where an item is."""
