@@ -101,6 +101,20 @@ def test_a_write_that_does_not_trigger_or_is_of_no_day_or_of_an_excluded_one_beg
     assert kinds.count(EventType.PIPELINE_EXCLUDED) == 1
 
 
+def test_a_pipeline_that_is_deleted_while_its_write_is_read_begins_an_observation_without_a_version() -> None:
+    world = dry(steps=[])
+    control = control_of(world)
+    config = catalog.current(control.store, "orders")
+    assert config is not None
+    write(world, "ready", status="ready")
+    catalog.delete_config(control, "orders")
+    sensor = records.get_sensors(control.store, "orders", ["ready"])["ready"]
+    dry_run.begin(control, config, config.all_schedules[0], sensor)
+    found = marker(world)
+    assert found is not None
+    assert found.config_version == ""
+
+
 def test_the_same_write_again_begins_nothing_new_and_says_nothing_twice() -> None:
     world = dry()
     sensors = records.get_sensors(control_of(world).store, "orders", ["ready"])

@@ -1,12 +1,17 @@
 """What a sensor write, or its removal, sets in motion: what no scenario file can say."""
 
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from interlock.control import records, writing
+from interlock.config.stored import read_stored
+from interlock.control import catalog, records, writing
+from interlock.model.config import PipelineConfig
 from interlock.model.keys import RunKey
 from interlock.model.run import Run, RunStatus, SlaState
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
+from tests.safety.faults import FaultyWorld
+from tests.safety.stage import control_of, later, pipeline, run_of, settle, staged, write
 
 KEY = RunKey("orders", "cron", "2026-03-02")
 ROWS = {"key": "rows", "check": "gte", "field": "count", "value": 1000}
@@ -97,3 +102,74 @@ def test_a_first_arrival_that_does_not_open_the_run_is_remembered_except_on_an_e
     assert arrived is not None
     assert arrived.first_arrival == world.clock.now()
     assert sla_of(world, "2026-03-02") is None
+
+
+# ---------------------------------------------------------------------------------- the first arrival, under a run
+
+CRON: Final = RunKey("orders", "cron", "2026-03-05")
+GO: Final = {"key": "go", "check": "equals", "field": "status", "value": "ready"}
+
+
+def opened_by_a_tick(sla: dict[str, Any] | None) -> FaultyWorld:
+    """`orders`, opened at five past midnight by its cron; nothing has come of its trigger sensor."""
+    config = pipeline(
+        schedule={"cron": "5 0 * * *", "trigger": GO, "evaluation": {"window": "9h"}},
+        validation={"rules": [{"key": "rows", "check": "exists"}]},
+    )
+    return staged(config | ({"sla": sla} if sla else {}), until="+30m", steps=[])
+
+
+def arrival(world: FaultyWorld) -> tuple[datetime | None, datetime | None] | None:
+    state = records.get_sla(control_of(world).store, CRON)
+    return None if state is None else (state.first_arrival, state.relative_breach_at)
+
+
+def test_the_first_arrival_under_a_run_starts_the_clock_once_whether_it_triggers_or_not() -> None:
+    world = opened_by_a_tick({"maxDuration": "2h"})
+    write(world, "go", status="not yet")
+    settle(world)
+    began = world.clock.now()
+    assert arrival(world) == (began, began + timedelta(hours=2))
+    later(world, minutes=10)
+    write(world, "go", status="ready")
+    settle(world)
+    assert arrival(world) == (began, began + timedelta(hours=2))
+    assert run_of(world, CRON).attempt == 1
+
+
+def test_a_deadline_without_a_duration_has_no_clock_to_start() -> None:
+    world = opened_by_a_tick({"deadline": "08:00"})
+    write(world, "go", status="ready")
+    settle(world)
+    assert arrival(world) == (None, None)
+    without = opened_by_a_tick(None)
+    write(without, "go", status="ready")
+    settle(without)
+    assert arrival(without) is None
+
+
+def test_a_run_follows_the_config_it_was_opened_with_also_when_its_clock_would_start() -> None:
+    world = opened_by_a_tick({"deadline": "08:00"})
+    document = pipeline(
+        schedule={"cron": "5 0 * * *", "trigger": GO, "evaluation": {"window": "9h"}},
+        validation={"rules": [{"key": "rows", "check": "exists"}]},
+        sla={"maxDuration": "2h"},
+    )
+    config = read_stored(document, {})
+    assert isinstance(config, PipelineConfig)
+    catalog.apply_config(control_of(world), config, document)
+    settle(world)
+    write(world, "go", status="ready")
+    settle(world)
+    assert arrival(world) == (None, None)
+
+
+def test_a_completed_run_has_no_clock_to_start() -> None:
+    world = opened_by_a_tick({"maxDuration": "2h"})
+    write(world, "rows", count=1)
+    later(world, minutes=30)
+    before = arrival(world)
+    write(world, "go", status="ready")
+    settle(world)
+    assert arrival(world) == before
+    assert run_of(world, CRON).first_completed_at is not None

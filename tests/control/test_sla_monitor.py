@@ -1,13 +1,23 @@
-"""What an SLA alert says: once, with what is awaited, and the command that says more."""
+"""SLA alerts: what each says, when it is given, and that none is given once the run is decided."""
 
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from interlock.alerts.messages import one_line
+from interlock.control import records, sla_monitor
+from interlock.model import keys
+from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.events import Event, EventType
+from interlock.model.run import RunStatus, SlaOutcome
+from interlock.ports.store import Delete
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
+from tests.safety.faults import FaultyWorld
+from tests.safety.stage import KEY, control_of, later, pipeline, run_of, staged, write
 
 ROWS = {"key": "rows", "check": "gte", "field": "count", "value": 10}
 ORDERS: dict[str, Any] = {
@@ -70,3 +80,114 @@ def test_a_run_that_was_held_says_why_it_ended() -> None:
     assert found.detail["status"] == "held"
     assert found.detail["actionHint"].startswith("it ended (validation-exhausted): ")
     assert "`interlock why orders --date 2026-03-02`" in found.detail["actionHint"]
+
+
+# -------------------------------------------------------------------------------------------------------- its modes
+
+SLA: Final = {"deadline": "02:00", "expectedDuration": "30m", "dayOffset": 0}
+WAITS: Final = {"rules": [{"key": "rows", "check": "exists"}]}
+NAMES: Final = {"pipeline": "orders", "schedule": "stream", "date": "2026-03-05"}
+
+
+def asked(world: FaultyWorld, mode: str) -> dict[str, Any]:
+    return sla_monitor.handle(control_of(world), NAMES | {"mode": mode})
+
+
+def timers(world: FaultyWorld) -> list[str]:
+    """The kinds of the SLA timers that are armed, in order."""
+    rows = world.database.read("SELECT payload FROM timers WHERE kind = 'sla' ORDER BY due_us", ())
+    return [msgspec.json.decode(row[0])["kind"] for row in rows]
+
+
+def test_a_call_that_names_no_run_or_no_mode_is_refused_with_what_is_missing() -> None:
+    world = staged(pipeline(), until="+1m", steps=[])
+    with pytest.raises(InvalidValueError, match="schedule, date is missing"):
+        sla_monitor.handle(control_of(world), {"pipeline": "orders", "mode": "cancel"})
+    with pytest.raises(InterlockError, match="has no mode 'wait': it has schedule, cancel"):
+        asked(world, "wait")
+
+
+def test_timers_are_armed_as_the_state_says_and_are_gone_once_it_is_decided() -> None:
+    world = staged(pipeline(sla=SLA, validation=WAITS), until="+15m")
+    assert timers(world) == ["warning", "breach"]
+    assert asked(world, "schedule") == {"warning": "2026-03-05T01:30:00Z", "breach": "2026-03-05T02:00:00Z"}
+    assert timers(world) == ["warning", "breach"], "the same timers, not more of them"
+    assert asked(world, "cancel") == {"cancelled": True}
+    assert timers(world) == []
+    asked(world, "schedule")
+    write(world, "rows", count=1)
+    later(world, minutes=30)
+    assert timers(world) == [], "it has completed in time"
+    assert asked(world, "schedule") == {}
+
+
+def test_the_instants_of_a_date_are_calculated_without_arming_anything() -> None:
+    world = staged(pipeline(sla=SLA), until="+1m", steps=[])
+    before = timers(world)
+    later_date = NAMES | {"date": "2026-03-09", "mode": "calculate"}
+    assert sla_monitor.handle(control_of(world), later_date) == {
+        "warningAt": "2026-03-09T01:30:00Z",
+        "breachAt": "2026-03-09T02:00:00Z",
+    }
+    assert timers(world) == before
+    assert asked(staged(pipeline(), until="+1m", steps=[]), "calculate") == {}
+
+
+def test_a_period_without_a_run_is_reconciled_once() -> None:
+    world = staged(pipeline(sla=SLA), until="+1m", steps=[])
+    day = NAMES | {"date": "2026-03-06", "mode": "reconcile"}
+    assert sla_monitor.handle(control_of(world), day) == {"armed": True}
+    assert sla_monitor.handle(control_of(world), day) == {"armed": False}
+
+
+def fired_late(world: FaultyWorld) -> list[str]:
+    """A timer that fires although it should be gone: what comes of it, at three in the morning."""
+    world.clock.move_to(datetime(2026, 3, 5, 3, tzinfo=UTC))
+    found: list[str] = asked(world, "fire-alert")["fired"]
+    return found
+
+
+def test_a_late_timer_gives_nothing_for_a_run_that_is_decided_and_the_breach_for_one_that_is_not() -> None:
+    assert fired_late(staged(pipeline(sla=SLA), until="+30m")) == [], "completed"
+    job = {"type": "glue", "config": {"jobName": "x"}, "maxCodeRetries": 0}
+    failing = [{"after": "1m", "result": "fail", "category": "PERMANENT"}]
+    assert fired_late(staged(pipeline(sla=SLA, job=job), until="+30m", jobs=failing)) == [], "retries used up"
+    waiting = staged(pipeline(sla=SLA, validation=WAITS), until="+15m")
+    assert fired_late(waiting) == ["breach"]
+    assert fired_late(waiting) == [], "once"
+
+
+def test_a_run_that_failed_for_good_is_not_breached_although_its_state_is_still_open() -> None:
+    job = {"type": "glue", "config": {"jobName": "x"}, "maxCodeRetries": 0}
+    failing = [{"after": "1m", "result": "fail", "category": "PERMANENT"}]
+    world = staged(pipeline(sla=SLA, job=job), until="+30m", jobs=failing)
+    state = records.get_sla(control_of(world).store, KEY)
+    assert state is not None
+    open_again = replace(state, version=state.version + 1, outcome=None)
+    control_of(world).store.commit([records.put_sla(open_again, state)])
+    assert fired_late(world) == []
+
+
+def test_nobody_waits_for_a_run_that_ended_and_whose_pipeline_was_deleted_since() -> None:
+    world = staged(pipeline(sla=SLA, validation=WAITS), until="+15m")
+    later(world, hours=1)
+    control = control_of(world)
+    assert run_of(world).status is RunStatus.FAILED_FINAL
+    control.store.commit([Delete(records.control_key(KEY.pk, keys.CONFIG))])
+    assert fired_late(world) == []
+    state = records.get_sla(control.store, KEY)
+    assert state is not None
+    assert state.outcome is SlaOutcome.CANCELLED
+
+
+def test_a_retry_that_waits_is_what_an_alert_says_and_a_config_that_is_gone_too() -> None:
+    job = {"type": "glue", "config": {"jobName": "x"}, "pollInterval": "1m", "maxRetries": 1, "retryDelay": "1h"}
+    failing = [{"after": "100m", "result": "fail", "category": "TRANSIENT", "error": "lost executor"}]
+    world = staged(pipeline(sla=SLA, job=job | {"jobPollWindowSeconds": 14400}), until="+115m", jobs=failing)
+    assert run_of(world).status is RunStatus.FAILED
+    later(world, minutes=10)
+    world._pump()
+    (found,) = [event for event in world.events if event.type is EventType.SLA_BREACH]
+    assert found.detail["waitingFor"] == ["the retry"]
+    assert "lost executor" in found.detail["actionHint"]
+    assert found.detail["dedupKey"] == "orders/stream/2026-03-05/SLA_BREACH"

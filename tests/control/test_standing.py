@@ -157,6 +157,8 @@ def test_an_invalid_config_says_what_is_wrong() -> None:
     found = stand(world)
     assert (shown(found)[0], shown(found)[1], shown(found)[2]) == (Standing.INVALID, "invalid", None)
     assert shown(found)[3].startswith("not run: ")
+    assert found.current is not None
+    assert (found.current.schedule, found.current.date, found.current.attempt) == ("", "", 0)
 
 
 @pytest.mark.parametrize(

@@ -114,3 +114,16 @@ def test_a_trigger_write_that_does_not_fit_the_granularity_is_stored_with_a_warn
     )
     assert writing.write_sensor(control, "orders", "ready", {"date": "2026-03-02"}).warnings == ()
     assert writing.write_sensor(control, "orders", "rows", {"date": "2026-03-02", "hour": 7}).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "data", "period"),
+    [
+        ("ready", {"n": 1}, ""),
+        ("ready#20260303T10", {"n": 1}, "2026-03-03T10"),
+        ("ready", {"date": "2026-03-02", "hour": 7}, "2026-03-02T07"),
+    ],
+)
+def test_the_answer_says_which_period_a_write_is_for(key: str, data: dict[str, Any], period: str) -> None:
+    control = control_of(staged(pipeline(), until="+1m", steps=[]))
+    assert writing.write_sensor(control, "orders", key, data).period == period

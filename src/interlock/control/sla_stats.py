@@ -73,7 +73,7 @@ class SlaOverview(_View, frozen=True, kw_only=True):
     late: int
     items: list[PipelineSla]
     worst: list[WorstRun]
-    truncated: bool = False
+    truncated: bool
 
 
 class _Outcome(msgspec.Struct):

@@ -85,7 +85,7 @@ class Stats(_Stat, frozen=True, kw_only=True):
     durations: DurationStats
     days: list[DayStats]
     pipelines: list[PipelineStats]
-    truncated: bool = False
+    truncated: bool
 
 
 def collect(store: Store, now: datetime, *, days: int = 7, pipeline: str | None = None) -> Stats:
