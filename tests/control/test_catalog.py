@@ -307,3 +307,50 @@ def test_nothing_is_missed_before_the_controller_started_and_the_pipeline_was_ap
     assert catalog.watched_since(control.store, "orders") == START
     assert catalog.first_started(control) == START + timedelta(minutes=30)
     assert catalog.controller_started(control.store) == START + timedelta(minutes=30)
+
+
+# --------------------------------------------------------------------------------------------------- many at once
+
+
+def many(count: int, **parts: Any) -> list[tuple[PipelineConfig, dict[str, Any]]]:
+    documents = [pipeline(**{**parts, "pipeline": {"id": f"p{number:03d}"}}) for number in range(count)]
+    return [(config_of(document), document) for document in documents]
+
+
+def test_many_configs_are_stored_in_few_commits_as_each_would_be_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    control = control_of(world())
+    commits: list[int] = []
+    commit = control.store.commit
+
+    def counted(writes: Any) -> Any:
+        commits.append(len(writes))
+        return commit(writes)
+
+    monkeypatch.setattr(control.store, "commit", counted)
+    names = [f"p{number:03d}" for number in range(100)]
+    assert catalog.apply_configs(control, many(100)) == names
+    assert len(commits) <= 6
+    found = catalog.stored(control.store, "p042")
+    assert found is not None
+    assert found.config is not None
+    assert catalog.first_applied(control.store, found) == control.now()
+    assert catalog.opened_with(control.store, "p042", found.version) == found.config
+    assert catalog.apply_configs(control, many(100)) == []
+    changed = many(100)[:99] + many(100, dryRun=True)[99:]
+    assert catalog.apply_configs(control, changed) == ["p099"]
+
+
+def test_who_applies_at_the_same_time_does_not_keep_the_others_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    control = control_of(world())
+    commit = control.store.commit
+    config, document = many(4, dryRun=True)[2]
+
+    def commit_later(writes: Any) -> Any:
+        monkeypatch.setattr(control.store, "commit", commit)
+        catalog.apply_config(control, config, document)  # between the reading and the writing
+        return commit(writes)
+
+    monkeypatch.setattr(control.store, "commit", commit_later)
+    assert catalog.apply_configs(control, many(4)) == ["p000", "p001", "p002", "p003"]
+    versions = {name: found.version for name in ("p001", "p002") if (found := catalog.stored(control.store, name))}
+    assert versions == {one.id: config_version(written) for one, written in many(4)[1:3]}

@@ -5,6 +5,7 @@ under way keeps the version it was opened with.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final
@@ -17,13 +18,17 @@ from interlock.control.records import control_key, event, plain, put_event, sett
 from interlock.decide import expected
 from interlock.model import keys
 from interlock.model.config import Calendar, PipelineConfig, Schedule
-from interlock.model.errors import StoreError
+from interlock.model.errors import CommitRefusedError, StoreError
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.periods import Period
 from interlock.model.run import Run
 from interlock.model.times import format_instant, parse_instant
 from interlock.ports.store import Delete, Item, Key, Matches, Missing, Present, Put, Require, Span, Store, Write
+
+_READ_AT_ONCE: Final = 500
+# Each config has a few, and a store may add one of its own to each.
+_WRITES_AT_ONCE: Final = 60
 
 
 class Stored(msgspec.Struct, frozen=True):
@@ -307,23 +312,72 @@ def put_calendar(calendar: Calendar) -> Put:
 
 def apply_config(control: Control, config: PipelineConfig, document: dict[str, Any]) -> bool:
     """Store a valid config; False when it was there already."""
-    key = control_key(keys.pipeline_pk(config.id), keys.CONFIG)
     version = config_version(document)
     for _ in range(10):
-        before = control.store.get(key)
+        before, applied = control.store.get_many([_config_key(config.id), _applied_key(config.id)])
         if before is not None and before.get("version") == version:
             return False
-        now = control.now()
-        item: Item = {"document": document, "version": version, "appliedAt": format_instant(now)}
-        when = Missing() if before is None else Matches({"version": before.get("version")})
-        writes: list[Write] = [Put(key, item, when), version_of(config, document), *link_writes(config)]
-        if control.store.get(_applied_key(config.id)) is None:
-            # An item of an earlier version kept it itself, and is replaced now.
-            first = parse_instant((before or {}).get("firstAppliedAt")) or now
-            writes.append(_first_applied_write(config.id, first))
-        if control.store.commit(writes) is None:
+        if control.store.commit(_apply_writes(config, document, version, before, applied, control.now())) is None:
             return True
     raise StoreError(f"{config.id}: the config keeps changing under the apply; try again")
+
+
+def apply_configs(control: Control, configs: Sequence[tuple[PipelineConfig, dict[str, Any]]]) -> list[str]:
+    """Store valid configs, many in a commit; the ids of those that were not there already."""
+    changed: list[str] = []
+    for start in range(0, len(configs), _READ_AT_ONCE):
+        some = configs[start : start + _READ_AT_ONCE]
+        wanted = [key for config, _ in some for key in (_config_key(config.id), _applied_key(config.id))]
+        found = control.store.get_many(wanted)
+        batch: list[tuple[PipelineConfig, dict[str, Any]]] = []
+        writes: list[Write] = []
+        for (config, document), before, applied in zip(some, found[::2], found[1::2], strict=True):
+            version = config_version(document)
+            if before is not None and before.get("version") == version:
+                continue
+            changed.append(config.id)
+            mine = _apply_writes(config, document, version, before, applied, control.now())
+            taken = {write.key for write in writes}
+            if len(writes) + len(mine) > _WRITES_AT_ONCE or any(write.key in taken for write in mine):
+                _commit_configs(control, batch, writes)
+                batch, writes = [], []
+            batch.append((config, document))
+            writes += mine
+        _commit_configs(control, batch, writes)
+    return changed
+
+
+def _commit_configs(
+    control: Control, batch: Sequence[tuple[PipelineConfig, dict[str, Any]]], writes: Sequence[Write]
+) -> None:
+    """Together if that can be, otherwise one by one: somebody else may be applying, or it is too much at once."""
+    with suppress(CommitRefusedError):
+        if control.store.commit(writes) is None:
+            return
+    for config, document in batch:
+        apply_config(control, config, document)
+
+
+def _apply_writes(
+    config: PipelineConfig,
+    document: dict[str, Any],
+    version: str,
+    before: Item | None,
+    applied: Item | None,
+    now: datetime,
+) -> list[Write]:
+    item: Item = {"document": document, "version": version, "appliedAt": format_instant(now)}
+    when = Missing() if before is None else Matches({"version": before.get("version")})
+    writes: list[Write] = [Put(_config_key(config.id), item, when), version_of(config, document), *link_writes(config)]
+    if applied is None:
+        # An item of an earlier version kept it itself, and is replaced now.
+        first = parse_instant((before or {}).get("firstAppliedAt")) or now
+        writes.append(_first_applied_write(config.id, first))
+    return writes
+
+
+def _config_key(pipeline: str) -> Key:
+    return control_key(keys.pipeline_pk(pipeline), keys.CONFIG)
 
 
 def link_writes(config: PipelineConfig) -> list[Write]:

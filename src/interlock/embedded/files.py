@@ -236,11 +236,7 @@ class FolderWatch:
         for name, calendar in result.calendars.items():
             if stored.get(name) != calendar:
                 self._control.store.commit([catalog.put_calendar(calendar)])
-        return [
-            one.config.id
-            for one in result.configs
-            if catalog.apply_config(self._control, one.config, dict(one.document))
-        ]
+        return catalog.apply_configs(self._control, [(one.config, dict(one.document)) for one in result.configs])
 
     def _forget_calendars(self, result: LoadResult, found: _Look) -> list[str]:
         """The calendars that came from here. One whose file is gone goes once no stored pipeline names it."""
