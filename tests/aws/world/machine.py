@@ -8,7 +8,7 @@ the journeys runs on moto's all the same (`moto_machine`).
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, assert_never
@@ -51,7 +51,9 @@ class StateMachine:
 
     def __init__(self, plan: Plan, *, clock: Clock, calls: Calls, functions: Functions, publish: Publish) -> None:
         self.planned = plan.machine
-        self._machine = Machine.load(json.loads(plan.machine.definition))
+        definition = json.loads(plan.machine.definition)
+        self._machine = Machine.load(definition)
+        self._events = {name: _events_of(state) for name, state in definition["States"].items()}
         self._clock = clock
         self._calls = calls
         self._functions = functions
@@ -120,7 +122,7 @@ class StateMachine:
             state=effect.execution,
             answered=False,
             transitions=before.transitions + len(effect.entered),
-            history=before.history + sum(self._events_of(state) for state in effect.entered),
+            history=before.history + sum(self._events[state] for state in effect.entered),
         )
         self.executions[name] = running
         if running.history > MAX_HISTORY:
@@ -128,13 +130,6 @@ class StateMachine:
             self.executions[name] = replace(running, state=ended(running.state, Status.FAILED, RUNTIME, cause))
         if self.executions[name].state.status is not Status.RUNNING:
             self._end(self.executions[name], self.executions[name].state.status.value)
-
-    def _events_of(self, state: str) -> int:
-        """Developer Guide, GetExecutionHistory: entered and exited, and what a task tells between."""
-        document = json.loads(self.planned.definition)["States"][state]
-        if document["Type"] != "Task":
-            return 2
-        return 6 if document["Resource"].endswith(".waitForTaskToken") else 5
 
     def _end(self, running: Running, status: str) -> None:
         now, state = self._clock.now(), running.state
@@ -285,6 +280,13 @@ class StateMachine:
 
     def _arn(self, name: str) -> str:
         return arn("states", f"execution:{self.planned.name}:{name}")
+
+
+def _events_of(state: Mapping[str, Any]) -> int:
+    """API Reference, GetExecutionHistory: a state is entered and exited, and a task tells of itself between."""
+    if state["Type"] != "Task":
+        return 2
+    return 6 if state["Resource"].endswith(".waitForTaskToken") else 5
 
 
 def _is_due(state: ExecutionState, now: datetime) -> bool:

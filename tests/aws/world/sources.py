@@ -1,10 +1,9 @@
 """Event source mappings: what a stream or a queue has, in batches to a function, again until it was taken.
 
-Sources: Lambda Developer Guide, "Process DynamoDB records with Lambda" (order per partition key with a parallelization
-factor, bisecting, partial failures by the lowest sequence number, age and retries, on-failure destination), and "Using
-Lambda with Amazon SQS" (partial failures, the visibility time-out of what was not taken). Step by step, on virtual
-time; how long Lambda waits before it tries a failed batch again is not documented, here it doubles from a second to a
-minute.
+Sources: Lambda Developer Guide, "Process DynamoDB records with Lambda" (order per item with a parallelization factor,
+bisecting, partial failures by the lowest sequence number, age and retries, on-failure destination), and "Using Lambda
+with Amazon SQS" (partial failures, the visibility time-out of what was not taken). Step by step, on virtual time; how
+long Lambda waits before it tries a failed batch again is not documented, here it doubles from a second to a minute.
 """
 
 import json
@@ -42,7 +41,7 @@ class _Batch:
 
 @dataclass(slots=True)
 class _Lane:
-    """The records of some partition keys, in their order; the batch at its head blocks the rest."""
+    """The records of some items, in their order; the batch at its head blocks the rest."""
 
     waiting: deque[Record] = field(default_factory=deque)
     current: list[_Batch] = field(default_factory=list)
@@ -105,8 +104,8 @@ class StreamPump:
             if self.mapping.filters and not any(matches(pattern, record) for pattern in self.mapping.filters):
                 self.dropped += 1
                 continue
-            partition = record["dynamodb"]["Keys"][self._planned.hash_key]["S"]
-            self._lanes[zlib.crc32(partition.encode()) % len(self._lanes)].waiting.append(record)
+            item = json.dumps(record["dynamodb"]["Keys"], sort_keys=True)
+            self._lanes[zlib.crc32(item.encode()) % len(self._lanes)].waiting.append(record)
         return len(found)
 
     def _deliver(self, lane: _Lane) -> int:
