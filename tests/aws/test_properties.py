@@ -56,6 +56,7 @@ def _hold(fields: dict[str, Any], plan: AwsFaults) -> None:
         assert found == []
 
 
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "path",
     [pytest.param(one, marks=() if named(one) in SAMPLE else (pytest.mark.long,), id=named(one)) for one in FILES],
