@@ -15,15 +15,17 @@ from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import UnknownPipelineError
 from interlock.model.events import EventType
-from interlock.model.keys import RunKey
+from interlock.model.keys import RunKey, Table
 from interlock.model.periods import parse_period
 from interlock.model.run import Baseline, JobEvent, JobRecord, RerunRequest, Run, Source
 from interlock.ports.jobs import JobStarted, JobState
-from interlock.ports.store import Delete, Key, Matches, Missing, Put, Update, Write
+from interlock.ports.store import Delete, Key, Matches, Missing, Put, Store, Update, Write
 
 log = structlog.get_logger(__name__)
 
 _KEPT: Final = timedelta(days=7)
+LOST_AFTER: Final = timedelta(minutes=10)
+"""The stream decides a request in milliseconds: one without a decision for so long was lost."""
 
 
 def request(
@@ -85,6 +87,13 @@ def process(control: Control, where: Key) -> None:
         return None, _accepted(control, where, asked, run, current, verdict)
 
     records.settle_commit(control, decide)
+
+
+def undecided(store: Store, pipeline: str) -> list[tuple[Key, RerunRequest]]:
+    """The requests that nobody has decided yet. Decided ones are kept for a week."""
+    found = store.query(Table.CONTROL, keys.pipeline_pk(pipeline), keys.RERUN_REQUEST)
+    waiting = [record for record in found if record.item.get("decision") is None]
+    return [(record.key, records.convert(record.item, RerunRequest, record.key)) for record in waiting]
 
 
 def _verdict(

@@ -87,18 +87,19 @@ def _included_by(schedule: Schedule) -> str | None:
 
 
 def repair(control: Control, pipeline: str, schedules: tuple[Schedule, ...]) -> None:
-    """Arm what is missing or stale, by the watchdog: nothing is written while all is well."""
-    known = _known(control, pipeline)
-    for schedule in schedules:
-        if not _sound(control, schedule, known.get(schedule.schedule_id)):
+    """Arm what is missing or stale, by the watchdog: nothing is written while all is well.
+
+    The record of a schedule that is gone is left to `follow`: its timer finds no schedule, and ends there.
+    """
+    by_clock = [schedule for schedule in schedules if ticks.opens_by_clock(schedule)]
+    where = [key_of(pipeline, schedule.schedule_id) for schedule in by_clock]
+    for schedule, key, item in zip(by_clock, where, control.store.get_many(where), strict=True):
+        record = None if item is None else records.convert(item, TickRecord, key)
+        if record is None or not _sound(control, schedule, record):
             _arm(control, pipeline, schedule.schedule_id, _followed(control))
-    for gone in known.keys() - {schedule.schedule_id for schedule in schedules}:
-        _arm(control, pipeline, gone, _followed(control))
 
 
-def _sound(control: Control, schedule: Schedule, record: TickRecord | None) -> bool:
-    if record is None:
-        return not ticks.opens_by_clock(schedule)
+def _sound(control: Control, schedule: Schedule, record: TickRecord) -> bool:
     if record.terms != _terms(schedule) or _lost(control, record):
         return False
     due = ticks.next_due(control, schedule, record.done_to if record.next_at is not None else control.now())
@@ -128,7 +129,7 @@ def _arm(control: Control, pipeline: str, schedule: str, wanted: Wanted) -> None
 
     Two may do so at once, and the timer is one: who loses the commit arms again, by what is stored then.
     """
-    where, lost = _key(pipeline, schedule), False
+    where, lost = key_of(pipeline, schedule), False
     for _ in range(_TRIES):
         before, place = _read(control, pipeline, schedule), _place_of(control, pipeline, schedule)
         if place is None:
@@ -184,12 +185,13 @@ def _unchanged(record: TickRecord | None) -> Condition:
     return Matches({name: item.get(name) for name in ("terms", "doneTo", "nextAt")}, present=True)
 
 
-def _key(pipeline: str, schedule: str) -> Key:
+def key_of(pipeline: str, schedule: str) -> Key:
+    """Where a schedule's record is."""
     return records.control_key(keys.pipeline_pk(pipeline), keys.TICK + schedule)
 
 
 def _read(control: Control, pipeline: str, schedule: str) -> TickRecord | None:
-    return records.get(control.store, _key(pipeline, schedule), TickRecord)
+    return records.get(control.store, key_of(pipeline, schedule), TickRecord)
 
 
 def _known(control: Control, pipeline: str) -> dict[str, TickRecord]:

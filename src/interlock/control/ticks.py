@@ -112,14 +112,14 @@ def _inclusions(control: Control, schedule: Schedule, after: datetime, until: da
 
 def deliver(control: Control, config: PipelineConfig, schedule: Schedule, due: Due) -> opening.Opened | None:
     """Open the run of an instant that has come; None when it came too late."""
-    if control.now() >= due.at + _late_by(schedule):
+    if control.now() >= due.at + late_by(schedule):
         return None
     key = RunKey(config.id, schedule.schedule_id, due.run_date)
     start = opening.Start(key=key, opened_by=due.why, tick_at=due.at if due.tick else None)
     return opening.open_first(control, start)
 
 
-def _late_by(schedule: Schedule) -> timedelta:
+def late_by(schedule: Schedule) -> timedelta:
     """How long after its instant a tick may still be delivered."""
     return max(schedule.evaluation.window, timedelta(minutes=1))
 
@@ -127,7 +127,7 @@ def _late_by(schedule: Schedule) -> timedelta:
 def overdue(control: Control, config: PipelineConfig, schedule: Schedule, since: datetime) -> list[Due]:
     """What should have been delivered and may still be: instants of the last `window`, none before `since`."""
     now = control.now()
-    first = max(since, now - _late_by(schedule))
+    first = max(since, now - late_by(schedule))
     return due_between(control, schedule, first - timedelta(milliseconds=1), now)
 
 

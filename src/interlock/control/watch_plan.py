@@ -8,7 +8,7 @@ among the candidates here.
 from collections.abc import Iterator
 from datetime import datetime, time, timedelta
 
-from interlock.control import catalog, promises, records
+from interlock.control import catalog, promises, records, reruns
 from interlock.control.context import Control
 from interlock.decide import cron, sla, watchdog
 from interlock.decide.expected import expected_granularity
@@ -21,22 +21,24 @@ from interlock.model.times import local_time_on, parse_instant, to_local, zone
 
 def next_look(control: Control) -> datetime | None:
     """The first instant after now at which some check could come to another verdict; None when none ever could."""
+    pipelines = [*control.store.pipelines(), *catalog.retired(control.store)]
+    found = (next_look_at(control, pipeline) for pipeline in pipelines)
+    return min((at for at in found if at is not None), default=None)
+
+
+def next_look_at(control: Control, pipeline: str) -> datetime | None:
+    """The same of one pipeline, that is there or has been removed."""
     now = control.now()
-    found: list[datetime] = []
-    for pipeline in control.store.pipelines():
-        config = catalog.current(control.store, pipeline)
-        found += [at for at in _of_records(control, pipeline) if at > now]
-        if config is None or config.dry_run:
-            continue
+    config = catalog.current(control.store, pipeline)
+    found = [at for at in _of_records(control, pipeline) if at > now]
+    if config is not None and not config.dry_run:
         for schedule in config.all_schedules:
             found += [at for at in _of_schedule(control, config, schedule, now) if at > now]
-    for pipeline in catalog.retired(control.store):
-        found += [at for at in _of_records(control, pipeline) if at > now]
     return min(found, default=None)
 
 
 def _of_records(control: Control, pipeline: str) -> Iterator[datetime]:
-    """The ends of executions, leases, retries, awaited post-run data."""
+    """The ends of executions, leases, retries, awaited post-run data, requests that nobody decides."""
     pk = keys.pipeline_pk(pipeline)
     for key in records.active_runs(control.store, pipeline):
         run = records.get_run(control.store, key)
@@ -44,6 +46,8 @@ def _of_records(control: Control, pipeline: str) -> Iterator[datetime]:
             yield from (at for at in (run.lease_until, run.retry_at) if at is not None)
             if run.lease_until is not None:
                 yield run.lease_until - control.settings.lease_margin
+    for _, asked in reruns.undecided(control.store, pipeline):
+        yield asked.at + reruns.LOST_AFTER
     for record in control.store.query(Table.CONTROL, pk, keys.AWAITED):
         due = parse_instant(record.item.get("dueAt"))
         if due is not None:

@@ -1,10 +1,14 @@
 """watchdog: notices what did *not* happen (SPEC 8). Eight checks in a table; one failing does not stop the others.
 
+A pass may be cut into slices for several workers (`watch_slices`), reads each record once (`pass_store`), and where a
+runtime sees every change it leaves out the pipelines that are quiet (`quiet`).
+
 Independent of the lifecycle: it reads configs, active runs and the few records that are due, never the history. Each
 alert is given once per run, remembered with a `once` record in the alert's own commit.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
@@ -23,31 +27,36 @@ from interlock.control import (
     promises,
     readiness,
     records,
+    reruns,
     router,
     sla_monitor,
     tick_timers,
     ticks,
+    watch_plan,
 )
 from interlock.control.context import Control
+from interlock.control.pass_store import PassStore
+from interlock.control.quiet import Quiet
+from interlock.control.watch_slices import WHOLE, Slice
 from interlock.decide import expected, sla, watchdog
 from interlock.decide.expected import Latest, declared_granularity, expected_granularity
 from interlock.decide.sensors import key_matches, run_period, trigger_match
 from interlock.decide.watchdog import Finding
 from interlock.model import keys
-from interlock.model.config import Calendar, PipelineConfig, Schedule, Sla
+from interlock.model.config import Calendar, PipelineConfig, Schedule, Sla, Trigger
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.periods import Granularity, Period, day_period, parse_period
 from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.model.sensor import Sensor
-from interlock.model.times import format_instant, parse_instant
+from interlock.model.times import format_instant, parse_instant, to_local, zone
 from interlock.ports.executions import StartResult
-from interlock.ports.store import Delete, Item, Matches, Put, Write
+from interlock.ports.store import Delete, Item, Key, Matches, Put, Write
 
 log = structlog.get_logger(__name__)
 
 _RECENT: Final = 50
-_LAST: Final = records.control_key(keys.CONTROLLER, "WATCHDOG")
+_MOST_AHEAD: Final = 90
 
 
 class Watched(msgspec.Struct, frozen=True):
@@ -65,37 +74,152 @@ class Watched(msgspec.Struct, frozen=True):
     lookback: timedelta
     calendars_changed: bool
 
+    @property
+    def first_schedule(self) -> Schedule:
+        """The one that cascades open."""
+        return self.config.all_schedules[0]
 
-def run(control: Control, *, quiet_to: datetime | None = None) -> list[str]:
-    """Every check for every pipeline; returns the names of the checks that failed, after WATCHDOG_DEGRADED.
 
-    `quiet_to`: passes until then were left out, since they could have found nothing (see `watch_plan`).
+def run(
+    control: Control,
+    *,
+    part: Slice = WHOLE,
+    quiet_to: datetime | None = None,
+    quiet: Quiet | None = None,
+    pause: Callable[[], bool] = lambda: False,
+) -> list[str]:
+    """Every check for every pipeline of a slice; returns the names of the checks that failed, after WATCHDOG_DEGRADED.
+
+    `quiet_to`: passes until then were left out, since they could have found nothing (see `watch_plan`). `quiet`: knows
+    the pipelines that may be left out. `pause` is called between two pipelines, and says whether to stop: what was not
+    looked at then is not complete.
     """
-    started = catalog.first_started(control)
-    named = catalog.calendars(control.store)
-    now = control.now()
-    calendars_now = records.digest(msgspec.to_builtins(named))
-    last = control.store.get(_LAST) or {}
-    lookback = _lookback(control, last, now, quiet_to)
-    changed = last.get("calendars") != calendars_now
+    reads = PassStore(control.store)
+    pass_ = _Pass(replace(control, store=reads), reads, part, quiet_to, quiet)
     errors: dict[str, str] = {}
-    for pipeline in control.store.pipelines():
-        found = catalog.stored(control.store, pipeline)
-        if found is None or found.config is None or found.config.dry_run:
-            errors |= _failing("active-runs", pipeline, partial(_see_through, control, pipeline))
+    for pipeline in filter(part.holds, control.store.pipelines()):
+        if quiet is not None and quiet.may_skip(pipeline, pass_.now):
             continue
-        since = max(started, catalog.first_applied(control.store, found) or now)
-        watched = Watched(found.config, found.version, named, since, now, lookback, changed)
-        for name, check in CHECKS:
-            errors = _failing(name, pipeline, partial(check, control, watched)) | errors
-    for pipeline in catalog.retired(control.store):
+        errors = pass_.look_at(pipeline) | errors
+        if pause():
+            return sorted(errors)
+    for pipeline in filter(part.holds, catalog.retired(control.store)):
         errors |= _failing("active-runs", pipeline, partial(_see_through, control, pipeline))
-    errors |= _failing("pools", "", partial(pools.repair, control))
+    if part.number == 0:
+        errors |= _failing("pools", "", partial(pools.repair, control))
     if errors:
         _degraded(control, errors)
     else:
-        control.store.commit([Put(_LAST, {"completeAt": format_instant(now), "calendars": calendars_now})])
+        pass_.complete()
     return sorted(errors)
+
+
+class _Pass:
+    """What is the same for all pipelines of a pass, and the look at one of them."""
+
+    def __init__(
+        self, control: Control, reads: PassStore, part: Slice, quiet_to: datetime | None, quiet: Quiet | None
+    ) -> None:
+        self.now = control.now()
+        self._control = control
+        self._reads = reads
+        self._part = part
+        self._quiet = quiet
+        self._started = catalog.first_started(control)
+        self._calendars = catalog.calendars(control.store)
+        self._calendars_now = records.digest(msgspec.to_builtins(self._calendars))
+        last = control.store.get(part.key) or {}
+        self._lookback = _lookback(control, last, self.now, quiet_to)
+        self._changed = last.get("calendars") != self._calendars_now
+
+    def look_at(self, pipeline: str) -> dict[str, str]:
+        """Make the checks for one pipeline; what went wrong with which."""
+        self._reads.next_pipeline()
+        mark = self._quiet.mark(pipeline) if self._quiet is not None else 0
+        errors: dict[str, str] = {}
+        errors |= _failing("config", pipeline, lambda: errors.update(self._check(pipeline)))
+        if self._quiet is not None and not errors:
+            errors |= _failing("watch-plan", pipeline, partial(self._plan, pipeline, mark))
+        return errors
+
+    def _check(self, pipeline: str) -> dict[str, str]:
+        control, found = self._control, catalog.stored_since(self._control.store, pipeline)
+        config = found[0].config if found is not None else None
+        if found is None or config is None or config.dry_run:
+            return _failing("active-runs", pipeline, partial(_see_through, control, pipeline))
+        stored, applied = found
+        watched = Watched(
+            config,
+            stored.version,
+            self._calendars,
+            max(self._started, applied or self.now),
+            self.now,
+            self._lookback,
+            self._changed,
+        )
+        _read_ahead(control, watched)
+        errors: dict[str, str] = {}
+        for name, check in CHECKS:
+            errors = _failing(name, pipeline, partial(check, control, watched)) | errors
+        return errors
+
+    def _plan(self, pipeline: str, mark: int) -> None:
+        """Until when can nothing of it become due, if nothing of it is written?"""
+        if self._quiet is not None and not records.active_runs(self._control.store, pipeline):
+            until = watch_plan.next_look_at(self._control, pipeline)
+            self._quiet.looked_at(pipeline, mark, self.now, until)
+
+    def complete(self) -> None:
+        """Every pipeline of the slice was looked at, and no check failed."""
+        item = {"completeAt": format_instant(self.now), "calendars": self._calendars_now}
+        self._control.store.commit([Put(self._part.key, item)])
+
+
+def _read_ahead(control: Control, watched: Watched) -> None:
+    """Read at once what the checks will ask for one by one; what is not foreseen is read when it is asked for."""
+    pipeline, wanted = watched.config.id, list[Key]()
+    for schedule in watched.config.all_schedules:
+        name = schedule.schedule_id
+        records.recent_sla(control.store, pipeline, name)
+        if control.settings.tick_timers and ticks.opens_by_clock(schedule):
+            wanted.append(tick_timers.key_of(pipeline, name))
+        if schedule.trigger is not None:
+            wanted.append(records.control_key(keys.pipeline_pk(pipeline), keys.sensor_sk(schedule.trigger.key)))
+        dates = _judged_dates(control, watched, schedule)
+        newest = list(dict.fromkeys(dates))[-_MOST_AHEAD:]
+        wanted += [records.run_record(RunKey(pipeline, name, date), keys.RUN) for date in newest]
+    if wanted:
+        control.store.get_many(wanted)
+
+
+def _judged_dates(control: Control, watched: Watched, schedule: Schedule) -> list[str]:
+    """The dates whose runs some check will ask for, the newest last."""
+    marked = _marked(control, watched.config) if schedule is watched.first_schedule else []
+    dates = [str(period) for period in marked]
+    if schedule.trigger is not None:
+        sensors = _period_sensors(control, watched.config.id, schedule.trigger.key)
+        dates += [str(held.period) for held in _held_triggers(watched, schedule, schedule.trigger, sensors)]
+    if ticks.opens_by_clock(schedule):
+        judged = _looking_back(watched, schedule) + 2 * control.settings.missed_grace + _deadline_reach(schedule)
+        first = max(watched.since, watched.now - max(judged, ticks.late_by(schedule))) - timedelta(seconds=1)
+        return dates + [due.run_date for due in ticks.due_between(control, schedule, first, watched.now)]
+    if schedule.trigger is not None and schedule.trigger.deadline is not None:
+        today = to_local(watched.now, zone(schedule.timezone)).date()
+        dates += [str(today - timedelta(days=1)), str(today)]
+    promised = watched.config.sla
+    if promised is not None and (promised.deadline or promised.ready_by):
+        terms = promises.Terms(watched.config, watched.version, watched.calendars, watched.since)
+        periods = promises.due_periods(control, terms, schedule, watched.now - watched.lookback)
+        dates += [str(period) for period in periods]
+    return dates
+
+
+def _deadline_reach(schedule: Schedule) -> timedelta:
+    """How long after its tick a run is asked for by the deadline of its trigger."""
+    deadline = schedule.trigger.deadline if schedule.trigger is not None else None
+    if deadline is None:
+        return timedelta(0)
+    return timedelta(hours=2) if deadline.startswith(":") else timedelta(days=1)
 
 
 def _failing(name: str, pipeline: str, check: Callable[[], None]) -> dict[str, str]:
@@ -112,6 +236,7 @@ def _see_through(control: Control, pipeline: str) -> None:
     """What is under way ends, though its pipeline was deleted, became invalid or a dry run since (SPEC 2)."""
     _end_stale(control, pipeline)
     _revive_all(control, pipeline)
+    _process_requests(control, pipeline)
     catalog.forget_retired(control, pipeline)
 
 
@@ -192,6 +317,7 @@ def _end_stale(control: Control, pipeline: str) -> None:
 def reconcile_triggers(control: Control, watched: Watched) -> None:
     """4: a trigger that holds without a run, and an active run that nothing drives."""
     _revive_all(control, watched.config.id)
+    _process_requests(control, watched.config.id)
     for schedule in watched.config.all_schedules:
         if schedule.trigger is not None:
             _recover_triggers(control, watched, schedule)
@@ -204,6 +330,13 @@ def _revive_all(control: Control, pipeline: str) -> None:
         run_ = records.get_run(control.store, key)
         if run_ is not None and run_.active:
             _revive(control, run_)
+
+
+def _process_requests(control: Control, pipeline: str) -> None:
+    """Rerun requests that nobody has decided: the change of each was lost."""
+    for where, asked in reruns.undecided(control.store, pipeline):
+        if control.now() >= asked.at + reruns.LOST_AFTER:
+            reruns.process(control, where)
 
 
 def _revive(control: Control, run_: Run) -> None:
@@ -238,16 +371,32 @@ def _recover_triggers(control: Control, watched: Watched, schedule: Schedule) ->
     trigger = schedule.trigger
     if trigger is None:
         return
-    for sensor in _trigger_sensors(control, watched.config.id, trigger.key):
+    plain = _plain_sensor(control, watched.config.id, trigger.key)
+    sensors = _period_sensors(control, watched.config.id, trigger.key)
+    for held in _held_triggers(watched, schedule, trigger, plain + sensors):
+        key = RunKey(watched.config.id, schedule.schedule_id, str(held.period))
+        if records.get_run(control.store, key) is None and not _only_observed(control, key):
+            _open_lost(control, watched, schedule, key, held.why, held.sensor.received_at)
+
+
+class _Held(msgspec.Struct, frozen=True):
+    """A trigger's condition holds for the period of a sensor."""
+
+    sensor: Sensor
+    period: Period
+    why: str
+
+
+def _held_triggers(watched: Watched, schedule: Schedule, trigger: Trigger, sensors: list[Sensor]) -> list[_Held]:
+    held: list[_Held] = []
+    for sensor in sensors:
         if sensor.received_at < watched.since - watchdog.LOOKBACK:
             continue
         period = run_period(schedule, sensor)
         result = trigger_match(trigger, sensor, watched.now)
-        if isinstance(period, str) or not result.passed:
-            continue
-        key = RunKey(watched.config.id, schedule.schedule_id, str(period))
-        if records.get_run(control.store, key) is None and not _only_observed(control, key):
-            _open_lost(control, watched, schedule, key, f"sensor {sensor.key}: {result.reason}", sensor.received_at)
+        if not isinstance(period, str) and result.passed:
+            held.append(_Held(sensor, period, f"sensor {sensor.key}: {result.reason}"))
+    return held
 
 
 def _only_observed(control: Control, key: RunKey) -> bool:
@@ -255,32 +404,38 @@ def _only_observed(control: Control, key: RunKey) -> bool:
     return control.store.get(records.run_record(key, keys.DRY_RUN)) is not None
 
 
-def _trigger_sensors(control: Control, pipeline: str, key: str) -> list[Sensor]:
-    """The sensor itself, and those of the newest periods."""
-    pk, prefix = keys.pipeline_pk(pipeline), keys.sensor_sk(key)
-    plain = control.store.get(records.control_key(pk, prefix))
-    found = control.store.query(Table.CONTROL, pk, f"{prefix}#", reverse=True, limit=_RECENT)
-    items = [(key, plain)] + [(record.key.sk[len(keys.SENSOR) :], record.item) for record in found]
-    sensors = [
-        records.sensor_of(name, item) for name, item in items if item is not None and not records.is_absent(name, item)
-    ]
+def _plain_sensor(control: Control, pipeline: str, key: str) -> list[Sensor]:
+    """The sensor itself, if it is there."""
+    item = control.store.get(records.control_key(keys.pipeline_pk(pipeline), keys.sensor_sk(key)))
+    return [] if item is None or records.is_absent(key, item) else [records.sensor_of(key, item)]
+
+
+def _period_sensors(control: Control, pipeline: str, key: str) -> list[Sensor]:
+    """The sensors of its newest periods."""
+    prefix = f"{keys.sensor_sk(key)}#"
+    found = control.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), prefix, reverse=True, limit=_RECENT)
+    items = [(record.key.sk[len(keys.SENSOR) :], record.item) for record in found]
+    sensors = [records.sensor_of(name, item) for name, item in items if not records.is_absent(name, item)]
     return [sensor for sensor in sensors if key_matches(key, sensor.key)]
 
 
 def _recover_cascade(control: Control, watched: Watched) -> None:
     """Markers that are complete without a run; the newest few periods are looked at."""
     config = watched.config
+    for period in _marked(control, config):
+        key = RunKey(config.id, watched.first_schedule.schedule_id, str(period))
+        if records.get_run(control.store, key) is None and not readiness.awaited_upstreams(control.store, config, key):
+            _open_lost(control, watched, watched.first_schedule, key, "cascade: all upstreams completed", None)
+
+
+def _marked(control: Control, config: PipelineConfig) -> list[Period]:
+    """The newest periods that upstreams have completed, and the days that they are of."""
     if not config.after:
-        return
-    schedule = config.all_schedules[0]
-    prefix = f"{keys.MARKER}{schedule.schedule_id}#"
+        return []
+    prefix = f"{keys.MARKER}{config.all_schedules[0].schedule_id}#"
     found = control.store.query(Table.CONTROL, keys.pipeline_pk(config.id), prefix, reverse=True, limit=_RECENT)
     dates = {record.key.sk[len(prefix) :].split("#")[0] for record in found}
-    wanted = {parse_period(date) for date in dates} | {day_period(parse_period(date).day) for date in dates}
-    for period in sorted(wanted):
-        key = RunKey(config.id, schedule.schedule_id, str(period))
-        if records.get_run(control.store, key) is None and not readiness.awaited_upstreams(control.store, config, key):
-            _open_lost(control, watched, schedule, key, "cascade: all upstreams completed", None)
+    return sorted({parse_period(date) for date in dates} | {day_period(parse_period(date).day) for date in dates})
 
 
 def _open_lost(

@@ -12,6 +12,7 @@ import structlog
 
 from interlock.control import catalog, event_sink, orchestrator, router, sla_monitor, timers, watchdog
 from interlock.control.context import Control, Settings
+from interlock.control.quiet import Quiet
 from interlock.control.sensor_quotas import SensorQuotas
 from interlock.decide.quotas import SensorQuota
 from interlock.embedded.bus import LocalBus
@@ -105,6 +106,7 @@ class Engine:
             quotas=None if quota is None else SensorQuotas(SqliteSensorUsage(database), quota),
         )
         self.calendar = CalendarClock(self.control)
+        self.quiet = Quiet()
         self.probes = ProbeClock(self.control)
         self.router = StreamConsumer(database, "stream-router", (Table.CONTROL, Table.JOBLOG), self._route)
         self.sink = StreamConsumer(database, "event-sink", (Table.EVENTS,), self._publish)
@@ -122,6 +124,8 @@ class Engine:
             self.calendar.load()
 
     def _route(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            self._disturb(change)
         router.handle(self.control, changes)
         for change in changes:
             if change.sk == keys.CONFIG and change.pk.startswith(keys.PIPELINE):
@@ -132,6 +136,13 @@ class Engine:
                 self._load_calendar()
             elif change.sk.startswith(keys.RUN):
                 self.probes.run_changed(keys.pipeline_of(change.pk), (change.item or {}).get("status"))
+
+    def _disturb(self, change: Change) -> None:
+        """The watchdog looks at what was written. A config may matter to other pipelines as well, and a calendar."""
+        if change.sk == keys.CONFIG or change.pk == keys.CALENDARS:
+            self.quiet.all_changed()
+        elif change.pk.startswith(keys.PIPELINE):
+            self.quiet.changed(keys.pipeline_of(change.pk))
 
     def _publish(self, changes: Sequence[Change]) -> None:
         event_sink.handle(self.bus, changes)
@@ -161,6 +172,14 @@ class Engine:
         """
         return self.store.sweep() + self.executions.prune(self.clock.now() - EXECUTIONS_KEPT)
 
-    def watch(self, *, quiet_to: datetime | None = None) -> list[str]:
-        """One pass of the watchdog; the checks that failed. `quiet_to`: see `watchdog.run`."""
-        return watchdog.run(self.control, quiet_to=quiet_to)
+    def watch(
+        self,
+        *,
+        quiet_to: datetime | None = None,
+        skip_quiet: bool = False,
+        pause: Callable[[], bool] = lambda: False,
+    ) -> list[str]:
+        """One pass of the watchdog; the checks that failed. `skip_quiet`: leave out the pipelines that can have nothing
+        due. `quiet_to`, `pause`: see `watchdog.run`.
+        """
+        return watchdog.run(self.control, quiet_to=quiet_to, quiet=self.quiet if skip_quiet else None, pause=pause)

@@ -24,6 +24,7 @@ _log = structlog.get_logger(__name__)
 WORKERS: Final = 128
 _LONGEST_WAIT: Final = 1.0
 _SWEEP_EVERY: Final = timedelta(seconds=60)
+_WATCHDOG_YIELD: Final = 0.001
 
 
 class WatchdogState(msgspec.Struct, frozen=True):
@@ -126,19 +127,23 @@ class Runtime:
             now = clock.now()
             if now >= next_watch:
                 next_watch = now + self._watchdog_every
-                self._attempt("watchdog", partial(self.watch, next_watch))
+                self._attempt("watchdog", partial(self.watch, next_watch, skip_quiet=True))
             if now >= next_sweep:
                 self._attempt("sweep", self.sweep)
                 next_sweep = now + _SWEEP_EVERY
             wait = real_seconds(clock, (min(next_watch, next_sweep) - clock.now()).total_seconds())
             self._stopping.wait(min(max(wait, 0.0), 5.0))
 
-    def watch(self, next_at: datetime | None = None) -> list[str]:
-        """A pass of the watchdog; the checks that failed."""
-        failed = self.engine.watch()
+    def watch(self, next_at: datetime | None = None, *, skip_quiet: bool = False) -> list[str]:
+        """A pass of the watchdog; the checks that failed. Asked for by a person, it looks at every pipeline."""
+        failed = self.engine.watch(skip_quiet=skip_quiet, pause=self._between_pipelines)
         now = self.engine.clock.now()
         self.watchdog = WatchdogState(now, next_at or self.watchdog.next_at, tuple(failed))
         return failed
+
+    def _between_pipelines(self) -> bool:
+        """Give way: thousands of pipelines in one go would hold the interpreter for seconds. True when it is to end."""
+        return self._stopping.wait(_WATCHDOG_YIELD)
 
     def sweep(self) -> None:
         """Remove all that may go, a little at a time, so that every other commit has its turn."""
