@@ -249,4 +249,4 @@ def test_a_request_of_a_dry_run_is_refused_by_the_watchdog_too() -> None:
     world = idle(dryRun=True)
     ask(world, 10)
     assert watchdog.run(control_of(world)) == []
-    assert told(world, EventType.RERUN_REJECTED) + told(world, EventType.DRY_RUN_RERUN_REJECTED) == 1
+    assert count_events(world, EventType.RERUN_REJECTED) + count_events(world, EventType.DRY_RUN_RERUN_REJECTED) == 1
