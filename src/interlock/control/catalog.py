@@ -238,8 +238,11 @@ Parsed = tuple[PipelineConfig | None, tuple[str, ...]]
 def _checked(store: Store, encoded: bytes) -> Parsed:
     """The config, or all its errors. The calendars are looked up only for one that names some."""
     config, errors = _parse(encoded, None)
-    if config is None or any(map(named_calendars, config.all_schedules)):
-        config, errors = _parse(encoded, _calendar_names(store))
+    named = {name for schedule in config.all_schedules for name in named_calendars(schedule)} if config else set()
+    if config is None or named:
+        known = _calendar_names(store)
+        if config is None or not named <= known:
+            config, errors = _parse(encoded, known)
     # A runtime that cannot run every config says so by its store: there is none here that could start such a job.
     refused = getattr(store, "refused", None)
     if config is not None and refused is not None and (reasons := tuple(refused(config))):
