@@ -1,11 +1,14 @@
-"""Pages made from the program itself when the documentation is built: the config keys and the event catalogue."""
+"""Pages made from the program itself when the documentation is built: config keys, event catalogue, cost on AWS."""
 
+import sys
 from collections.abc import Iterator
 from inspect import cleandoc
+from pathlib import Path
 
 import msgspec
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 from msgspec import inspect
 
 from interlock.config.decode import encode_duration
@@ -21,6 +24,16 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     files.append(File.generated(config, "reference/config.md", content=config_page()))
     files.append(File.generated(config, "reference/events.md", content=events_page()))
     return files
+
+
+def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
+    """The cost page is made of what is measured now, at the prices of now."""
+    if page.file.src_uri != "guide/aws/cost.md":
+        return markdown
+    sys.path.insert(0, str(Path(__file__).parent.parent))  # mkdocs runs from anywhere
+    from tools.costs import with_tables
+
+    return with_tables(markdown)
 
 
 # -------------------------------------------------------------------------------------------------------- events

@@ -32,6 +32,8 @@ from interlock.ports.store import Store
 _HIDDEN_SECONDS: Final = 300
 _AT_ONCE: Final = 1000
 _BATCH: Final = 10
+_RECEIVES: Final = 5
+"""How often a timer is tried before it is a dead letter; the module sets the same."""
 _LONGEST_ERROR: Final = 500
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
@@ -329,7 +331,11 @@ def _error_of(queue: Queue, message: _Message) -> str:
 def _tries(queue: Queue, message: _Message) -> int:
     """How often it was tried, where the message says so; a queue counts receipts, these readings among them."""
     attributes = {name: one.get("StringValue", "") for name, one in message.get("MessageAttributes", {}).items()}
-    told = attributes.get("RETRY_ATTEMPTS") or _json(message["Body"]).get("tries") or (3 if queue in _TIMERS else 1)
+    told = (
+        attributes.get("RETRY_ATTEMPTS")
+        or _json(message["Body"]).get("tries")
+        or (_RECEIVES if queue in _TIMERS else 1)
+    )
     return int(told) if str(told).isdigit() else 1
 
 

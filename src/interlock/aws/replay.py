@@ -2,7 +2,7 @@
 
 What is in the tables is handed to the functions as the records of a stream: configs, sensors, markers, runs and
 requests, the job log, and the events. A change is a hint, so a record that was routed before does nothing new; an alert
-that was sent is not sent again. The bus may bring an event twice, as it may at any time: its `id` tells.
+that was sent is not sent again. The bus may bring an event twice, as it may at any time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
