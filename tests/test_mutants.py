@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from tools.covering import Covering, measured, named_by, remembered_lines, statement_lines
-from tools.mutants import ALSO, ROOT, TESTS, Mutant, Workshop, also_for, drawn, mutants_of_folder, mutants_of_source
+from tools.mutants import ROOT, TESTS, Mutant, Workshop, drawn, mutants_of_folder, mutants_of_source
 
 SOURCE: Final = '''"""A docstring."""
 
@@ -82,11 +82,8 @@ def test_every_mutant_compiles_and_differs_and_a_seed_always_draws_the_same() ->
 
 
 def test_the_tests_that_are_named_exist() -> None:
-    named = [test for tests in (*TESTS.values(), *ALSO.values()) for test in tests]
+    named = [test for tests in TESTS.values() for test in tests]
     assert [test for test in named if not (ROOT / test.split("::")[0]).exists()] == []
-    assert [start for start in ALSO if not list((ROOT / start).parent.glob(f"{Path(start).name}*.py"))] == []
-    assert set(ALSO["src/interlock/control/alert_"]) < set(also_for("src/interlock/control"))
-    assert also_for("src/interlock/decide") == ()
 
 
 FILE: Final = "src/interlock/decide/masking.py"

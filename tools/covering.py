@@ -53,7 +53,19 @@ def measured(tests: Sequence[str], folder: str, place: Path, root: Path, source:
     """Run the tests once with coverage of `folder`; their last lines where they do not pass as the code stands."""
     data, settings = place / "coverage.data", place / "coverage.ini"
     settings.write_text(_SETTINGS.format(source=source.parent / folder, data=data), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--no-header"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-n",
+        "2",
+        "-m",
+        "not slow",
+        "-p",
+        "no:cacheprovider",
+        "--no-header",
+    ]
     timed = [f"--junitxml={place / 'seconds.xml'}", "-o", "junit_family=xunit1"]
     done = subprocess.run(
         [*command, "--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=", *timed, *tests],

@@ -3,7 +3,7 @@
     python -m tools.mutants src/interlock/control --sample 40 --seed 1 --json mutants.json
 
 All mutants of a folder are listed (comparisons, boolean operators, conditions, constants, arithmetic, returned values,
-dropped statements), and a sample is drawn by the seed. Of the tests named in `TESTS` and `ALSO`, those that run the
+dropped statements), and a sample is drawn by the seed. Of the tests named in `TESTS`, those that run the
 changed lines (`tools/covering.py`) are run against each, until the first that fails. A mutant is killed when a test
 fails, or when the tests do not end in time; it survives when all of them pass, or when no test runs its lines.
 
@@ -36,23 +36,23 @@ from typing import Final, Literal
 from tools.covering import Covering, environment_of, measured, statement_lines
 
 ROOT: Final = Path(__file__).parent.parent
-PLAIN_JOURNEYS: Final = (
-    "tests/journeys/test_journeys.py::test_a_journey_comes_out_as_it_says_and_the_same_when_played_again"
+# The tests that are there to notice: of these, those that run a mutant's lines are run against it. They run the code in
+# their own process; what a test starts in another cannot be attributed to it.
+_SHARED: Final = (
+    "tests/journeys/test_journeys.py::test_a_journey_comes_out_as_it_says_and_the_same_when_played_again",
+    "tests/control",
+    "tests/config",
+    "tests/simulation",
+    "tests/alerts",
+    "tests/probes",
+    "tests/api/test_pipelines.py",
+    "tests/api/test_events.py",
+    "tests/cli/test_why.py",
+    "tests/embedded/test_files.py",
 )
-# The tests that are there to notice, the quick ones first: most mutants die of the first few.
 TESTS: Final[dict[str, tuple[str, ...]]] = {
-    "src/interlock/decide": ("tests/decide", "tests/model"),
-    "src/interlock/control": (PLAIN_JOURNEYS, "tests/control", "tests/simulation"),
-}
-# Modules whose tests go through more than the package.
-ALSO: Final[dict[str, tuple[str, ...]]] = {
-    "src/interlock/control/alert_": ("tests/alerts/test_deliveries.py", "tests/alerts/test_routes.py"),
-    "src/interlock/control/config_files": ("tests/embedded/test_files.py",),
-    "src/interlock/control/event_views": ("tests/api/test_events.py",),
-    "src/interlock/control/explain": ("tests/cli/test_why.py",),
-    "src/interlock/control/probing": ("tests/probes/test_running.py",),
-    "src/interlock/control/run_views": ("tests/api/test_pipelines.py",),
-    "src/interlock/control/views": ("tests/api/test_pipelines.py",),
+    "src/interlock/decide": ("tests/decide", "tests/model", "tests/jobs/test_secrets.py", *_SHARED),
+    "src/interlock/control": _SHARED,
 }
 # A run of the tests that takes this many times as long as all of them without a mutant does not end.
 PATIENCE: Final = 3
@@ -325,12 +325,6 @@ class Workshop:
         return ("killed", _first_failure(output)) if process.returncode else ("survived", "")
 
 
-def also_for(folder: str) -> tuple[str, ...]:
-    """The tests that go through modules of a folder, besides those of its package."""
-    named = (test for start, tests in ALSO.items() if start.startswith(f"{folder}/") for test in tests)
-    return tuple(dict.fromkeys(named))
-
-
 def _first_failure(output: str) -> str:
     named = (line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR ")))
     return next(named, output.strip().splitlines()[-1] if output.strip() else "").split(" - ")[0]
@@ -386,7 +380,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--list", action="store_true", help="show the sample, and run nothing")
     options = parser.parse_args(arguments)
     folder = Path(options.folder.rstrip("/"))
-    tests = options.tests or (*TESTS.get(folder.as_posix(), ()), *also_for(folder.as_posix()))
+    tests = options.tests or TESTS.get(folder.as_posix(), ())
     if not tests:
         parser.error(f"no tests are known for {folder}: give them by --tests")
     everything = mutants_of_folder(ROOT / folder)

@@ -27,6 +27,11 @@ def test_an_attempt_that_waits_ends_at_once_and_starts_nothing() -> None:
     later(world, hours=2)
     assert world.targets.starts == []
     assert run_of(world).attempt == 1
+    world._pump()
+    (event,) = [event for event in world.events if event.type is EventType.JOB_CANCELLED]
+    assert (event.detail["requestedBy"], event.detail["reason"]) == ("anna", "not needed")
+    assert event.message == "orders for 2026-03-05 was cancelled by anna: not needed"
+    assert not {"runId", "jobId", "error"} & set(event.detail)
 
 
 def test_a_failed_attempt_that_waits_for_its_retry_is_not_tried_again() -> None:
@@ -51,6 +56,9 @@ def test_a_running_job_is_stopped_and_asked_for_once() -> None:
     run = run_of(world)
     assert (run.status, run.final_reason, run.attempt) == (RunStatus.FAILED_FINAL, FinalReason.CANCELLED, 1)
     assert count_events(world, EventType.JOB_COMPLETED) == 0
+    (event,) = [event for event in world.events if event.type is EventType.JOB_CANCELLED]
+    assert (event.detail["runId"], event.detail["jobId"]) == (run.run_id, run.job_id)
+    assert (event.detail["requestedBy"], event.detail["attempt"]) == ("anna", 1)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from interlock.embedded import engine as engine_module
 from interlock.embedded.executions import SqliteExecutions
 from interlock.model import keys
 from interlock.model.events import EventType
-from interlock.model.run import RunStatus, SlaKind
+from interlock.model.keys import RunKey
+from interlock.model.run import FinalReason, RunStatus, SlaKind
 from tests.safety.faults import FaultyWorld
 from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, staged
 
@@ -105,3 +106,21 @@ def test_the_baseline_of_a_completion_is_what_the_post_run_rules_read() -> None:
     stored = control_of(world).store.get(records.run_record(KEY, keys.BASELINE))
     assert stored is not None
     assert stored["sensors"] == {"out": {"rows": 7}}
+
+
+def test_an_attempt_that_is_over_or_another_s_cannot_be_ended_by_the_controller() -> None:
+    world = staged(pipeline(), until=RUNNING)
+    control = control_of(world)
+    before = run_of(world)
+    assert completion.fail_final(control, KEY, 2, FinalReason.INFRA, "x") == "superseded"
+    assert completion.fail_final(control, RunKey("orders", "stream", "2026-03-01"), 1, FinalReason.INFRA, "x") == (
+        "superseded"
+    )
+    assert run_of(world) == before
+    assert completion.fail_final(control, KEY, 1, FinalReason.INFRA, "the disk is full") == "failed"
+    ended = run_of(world)
+    assert (ended.status, ended.final_reason, ended.message) == (
+        RunStatus.FAILED_FINAL, FinalReason.INFRA, "the disk is full",
+    )  # fmt: skip
+    assert completion.fail_final(control, KEY, 1, FinalReason.INFRA, "again") == "superseded"
+    assert run_of(world) == ended

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
+from msgspec import structs
 
 from interlock.control import catalog, records, starting
 from interlock.control.context import Control
@@ -304,3 +305,15 @@ def test_a_job_of_a_type_that_nobody_runs_is_refused_for_good() -> None:
         starting.trigger(control, KEY, 1)
     later(world, minutes=1)
     assert failures(world)[0][0] is FailureCategory.PERMANENT
+
+
+def test_a_job_of_no_type_or_of_one_that_nobody_can_start_is_refused_for_good() -> None:
+    world = about_to_start()
+    config = catalog.current(control_of(world).store, "orders")
+    assert config is not None
+    nobody = replace(control_of(world), jobs={})
+    with pytest.raises(JobStartError, match="jobs of type glue cannot be started by this installation") as caught:
+        starting.runner_of(nobody, config)
+    assert caught.value.permanent
+    with pytest.raises(JobStartError, match="jobs of type none cannot be started"):
+        starting.runner_of(nobody, structs.replace(config, job=None))

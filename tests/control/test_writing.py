@@ -127,3 +127,19 @@ def test_a_trigger_write_that_does_not_fit_the_granularity_is_stored_with_a_warn
 def test_the_answer_says_which_period_a_write_is_for(key: str, data: dict[str, Any], period: str) -> None:
     control = control_of(staged(pipeline(), until="+1m", steps=[]))
     assert writing.write_sensor(control, "orders", key, data).period == period
+
+
+def test_a_report_for_an_earlier_attempt_is_logged_as_its_own() -> None:
+    job = {"type": "glue", "config": {"jobName": "x"}, "pollInterval": "1m", "maxRetries": 1}
+    jobs = [{"after": "2m", "result": "fail", "category": "TRANSIENT"}, {"after": "60m", "result": "success"}]
+    world = staged(pipeline(job=job), until="+20m", jobs=jobs)
+    assert (run_of(world).attempt, run_of(world).status) == (2, RunStatus.RUNNING)
+    first = writing.report_job(control_of(world), KEY, JobEvent.SUCCESS, attempt=1)
+    assert first.attempt == 1
+    settle(world)
+    assert run_of(world).status is RunStatus.RUNNING, "it ends no other attempt's job"
+    with pytest.raises(InterlockError, match="has no attempt 3: its latest is 2"):
+        writing.report_job(control_of(world), KEY, JobEvent.SUCCESS, attempt=3)
+    with pytest.raises(InterlockError, match="'other' is not the run id of its latest attempt"):
+        writing.report_job(control_of(world), KEY, JobEvent.SUCCESS, run_id="other")
+    assert writing.report_job(control_of(world), KEY, JobEvent.SUCCESS).attempt == 2

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.decide.masking import HIDDEN, Masks
+from interlock.decide.masking import HIDDEN, Masks, hide_in_addresses, holds_hidden
 
 KEY = "-----BEGIN KEY-----\nMIIEvQIBADAN\nab\n-----END KEY-----"
 
@@ -51,3 +51,29 @@ def test_a_text_that_comes_in_pieces_never_shows_the_secret(
             at += len(kept)
         shown += masks.hide(kept)
     assert secret not in shown.replace(HIDDEN, "") or secret in HIDDEN or secret in (before + after)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("nothing to hide: a=b?c=d", "nothing to hide: a=b?c=d"),
+        ("https://host/path", "https://host/path"),
+        ("https://ana:hunter2@host/path", f"https://ana:{HIDDEN}@host/path"),
+        ("https://token@host/", f"https://{HIDDEN}@host/"),
+        ("https://host/x?key=hunter2&day=5", f"https://host/x?key={HIDDEN}&day={HIDDEN}"),
+        ("https://ana:${INTERLOCK_SECRET_X}@host/", "https://ana:${INTERLOCK_SECRET_X}@host/"),
+        ("https://host/x?day=${DATE}${HOUR}&k=", "https://host/x?day=${DATE}${HOUR}&k="),
+        ("https://host/x?day=${DATE}-5", f"https://host/x?day={HIDDEN}"),
+        ("curl https://a:b@c/d https://e:f@g/h", f"curl https://a:{HIDDEN}@c/d https://e:{HIDDEN}@g/h"),
+    ],
+)
+def test_what_is_secret_in_an_address_is_hidden_and_templates_stay(text: str, shown: str) -> None:
+    assert hide_in_addresses(text) == shown
+    assert holds_hidden(shown) is (shown != text)
+
+
+@pytest.mark.parametrize(
+    ("text", "held"), [(HIDDEN, True), (f"a {HIDDEN}", False), (f"key={HIDDEN}", False), ("", False)]
+)
+def test_a_text_without_an_address_holds_what_is_hidden_only_as_a_whole(text: str, held: bool) -> None:
+    assert holds_hidden(text) is held

@@ -156,3 +156,11 @@ def test_counts() -> None:
     found = coverage(postRun=None)
     assert found.count(Cover.UNCOVERED) == 1
     assert found.count(Cover.COVERED) + found.count(Cover.WEAK) + 1 == len(found.hazards)
+
+
+def test_a_duration_without_a_deadline_bounds_a_late_run_with_or_without_a_warning() -> None:
+    late = next(one.hazard for one in coverage().hazards if "warning 30m before" in one.constraints)
+    alone = hazard(coverage(sla={"maxDuration": "2h"}), late)
+    assert (alone.cover, alone.constraints) == (Cover.COVERED, ("sla.maxDuration 2h",))
+    warned = hazard(coverage(sla={"maxDuration": "2h", "expectedDuration": "30m"}), late)
+    assert warned.constraints == ("sla.maxDuration 2h", "warning 30m before")

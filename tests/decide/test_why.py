@@ -446,6 +446,15 @@ def test_a_window_that_does_not_reopen() -> None:
     )
 
 
+@pytest.mark.parametrize("reason", [None, FinalReason.RETRIES_USED_UP, FinalReason.CANCELLED])
+def test_only_a_run_whose_window_closed_is_re_opened_by_a_write(reason: FinalReason | None) -> None:
+    status = RunStatus.COMPLETED if reason is None else RunStatus.FAILED_FINAL
+    found = explain(facts(run(status, final_reason=reason, ended_at=ENDED)))
+    assert not [line for line in lines(found, "Next") if "re-opens it" in line]
+    held = run(RunStatus.FAILED_FINAL, final_reason=FinalReason.VALIDATION_EXHAUSTED, ended_at=ENDED)
+    assert [line for line in lines(explain(facts(held)), "Next") if "re-opens it" in line]
+
+
 def test_a_dry_run_that_nothing_has_begun() -> None:
     trigger = {"trigger": {"key": "up", "check": "exists"}}
     found = explain(facts(config=config(dryRun=True, schedule=trigger)))
