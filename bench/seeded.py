@@ -14,7 +14,8 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.config.stored import config_version, read_stored
+from interlock.config.stored import read_stored
+from interlock.config.versions import config_version
 from interlock.control import records
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database

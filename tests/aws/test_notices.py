@@ -7,7 +7,7 @@ import pytest
 
 from interlock.aws import job_runs
 from interlock.aws.job_runs import JobMemory, find_run
-from interlock.aws.notices import ExecutionEnd, JobEnd, Nothing, Notice, act, is_notice, read_notice
+from interlock.aws.notices import ExecutionEnd, JobEnd, Nothing, Notice, act, read_notice
 from interlock.control import parts
 from interlock.model.errors import InvalidValueError, UnavailableError
 from interlock.model.events import EventType
@@ -50,7 +50,6 @@ def machine(status: str, arn: str = MACHINE, **more: Any) -> dict[str, Any]:
     ],
 )
 def test_an_event_is_read_into_a_notice(told_: dict[str, Any], notice: Notice) -> None:
-    assert is_notice(told_)
     assert read_notice(told_, MACHINE) == notice
 
 

@@ -14,7 +14,8 @@ from typer.main import get_command
 from interlock import __version__
 from interlock.cli import main as cli
 from interlock.cli.main import main
-from interlock.config.stored import config_version, read_stored
+from interlock.config.stored import read_stored
+from interlock.config.versions import config_version
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError
 from tests.config.test_loader import EXAMPLES, TEN_MISTAKES, valid

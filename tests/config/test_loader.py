@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interlock.config.loader import LoadResult, load_paths
-from interlock.config.stored import config_version, read_stored
+from interlock.config.stored import read_stored
+from interlock.config.versions import config_version
 from interlock.model.config import Exclude, JobType, Weekday
 from interlock.model.durations import Duration
 from tests.config.conftest import Load

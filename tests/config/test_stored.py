@@ -2,7 +2,8 @@
 
 import pytest
 
-from interlock.config.stored import canonical_json, config_version, read_stored
+from interlock.config.stored import read_stored
+from interlock.config.versions import canonical_json, config_version
 from interlock.model.config import Calendar, PipelineConfig
 from interlock.model.errors import InvalidValueError
 

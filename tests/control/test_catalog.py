@@ -6,7 +6,8 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from interlock.config.stored import config_version, read_stored
+from interlock.config.stored import read_stored
+from interlock.config.versions import config_version
 from interlock.control import catalog, records
 from interlock.control.context import Control
 from interlock.model import keys

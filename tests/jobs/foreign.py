@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from interlock.ports.job_targets import foreign_targets
+from interlock.ports.job_types import foreign_targets
 
 MODULE = """
 import msgspec

@@ -11,7 +11,8 @@ from interlock.jobs.registry import LazyRunner, Registered, load_target, make_ru
 from interlock.jobs.secrets import SecretStore
 from interlock.model.config import JobType
 from interlock.model.errors import InterlockError, JobStartError
-from interlock.ports.job_targets import TargetSettings, known_types
+from interlock.ports.job_targets import TargetSettings
+from interlock.ports.job_types import known_types
 from interlock.ports.jobs import JobRunner, JobState, JobStop, Recovery
 from tests.conformance.manual_clock import ManualClock
 from tests.jobs.command.trials import request

@@ -14,7 +14,8 @@ from interlock.api.problems import ProblemError, RequestError, documented, not_f
 from interlock.api.served import Served
 from interlock.config.aliases import normalise, with_default_rules
 from interlock.config.problems import Problem
-from interlock.config.stored import config_version, read_stored
+from interlock.config.stored import read_stored
+from interlock.config.versions import config_version
 from interlock.config.warnings import Abilities, find_missing, find_warnings
 from interlock.control import catalog, config_files, pipeline_list, views
 from interlock.control.explain import explain

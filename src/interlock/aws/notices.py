@@ -60,11 +60,6 @@ class _Input(msgspec.Struct, frozen=True):
     attempt: int
 
 
-def is_notice(event: Mapping[str, Any]) -> bool:
-    """Does EventBridge call?"""
-    return isinstance(event.get("detail-type"), str) and isinstance(event.get("detail"), Mapping)
-
-
 def read_notice(event: Mapping[str, Any], machine: str) -> Notice:
     """What an event says; one of an unknown shape names itself. `machine`: the ARN of the lifecycle's machine."""
     kind, detail = str(event["detail-type"]), event["detail"]

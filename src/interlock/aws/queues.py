@@ -3,36 +3,19 @@
 A queue brings a failed message again, and after its third receipt puts it whole into its dead-letter queue.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 
 from interlock.aws.controller import Controller
-from interlock.control import timers
 from interlock.ports.timers import Timer
 
 _log = structlog.get_logger(__name__)
 
 
-def source_of(event: Mapping[str, Any]) -> str:
-    """Which service the records of an event come from; "" when it has none."""
-    found = event.get("Records")
-    first = found[0] if isinstance(found, list) and found else None
-    return str(first.get("eventSource", "")) if isinstance(first, Mapping) else ""
-
-
-def is_queue(event: Mapping[str, Any]) -> bool:
-    """Does a queue call?"""
-    return source_of(event) == "aws:sqs"
-
-
-def receive_timers(controller: Controller, event: Mapping[str, Any]) -> dict[str, Any]:
+def receive_timers(controller: Controller, event: Mapping[str, Any], fire: Callable[[Timer], object]) -> dict[str, Any]:
     """Fire the timers of the messages that still matter; what the queue is to be answered."""
-
-    def fire(timer: Timer) -> None:
-        timers.timer_due(controller.control, timer.kind, timer.payload)
-
     failed: list[dict[str, str]] = []
     for record in event["Records"]:
         try:

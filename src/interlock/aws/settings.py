@@ -6,7 +6,6 @@ without; the rest have defaults. Values that may be secret (`SLACK_BOT_TOKEN`) a
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Final
@@ -70,8 +69,7 @@ OPTIONAL: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AwsSettings:
+class AwsSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What one function, or a command, is started with. What it does not need is empty."""
 
     environment: str
@@ -87,16 +85,19 @@ class AwsSettings:
     scheduler_dlq_arn: str = ""
     alert_queue_url: str = ""
     alert_dlq_url: str = ""
-    dlq_urls: Mapping[Table, str] = field(default_factory=dict)
+    dlq_urls: Mapping[Table, str] = {}
     execution_timeout: timedelta = timedelta(hours=4)
     trigger_max_attempts: int = 3
     event_ttl: timedelta = timedelta(days=EVENT_TTL_DAYS)
-    pools: Mapping[str, int] = field(default_factory=dict)
+    pools: Mapping[str, int] = {}
     alerts: tuple[Mapping[str, Any], ...] = ()
     allow_private: bool | tuple[str, ...] = False
     log_level: str = "INFO"
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    variables: Mapping[str, str] = {}
     """Every variable: for templates of jobs, and for secrets that are looked up call by call."""
+
+    def __repr__(self) -> str:
+        return f"AwsSettings(environment={self.environment!r})"  # variables hold secrets
 
 
 def read_settings(variables: Mapping[str, str], function: Function | None = None) -> AwsSettings:

@@ -65,7 +65,7 @@ def _print_json(result: "LoadResult") -> None:
 
     `document` is text: exactly what the version is a hash of, which no tool on the way may write in another form.
     """
-    from interlock.config.stored import canonical_json
+    from interlock.config.versions import canonical_json
 
     print_json(
         {

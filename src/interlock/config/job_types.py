@@ -10,7 +10,7 @@ from interlock.decide.values import show
 from interlock.model.config import JobType
 from interlock.model.errors import InterlockError
 from interlock.model.job_configs import JOB_CONFIGS
-from interlock.ports.job_targets import GROUP, JobTarget, foreign_targets, known_types
+from interlock.ports.job_types import GROUP, foreign_targets, known_types
 
 
 def check_type(type_: str) -> Iterator[Finding]:
@@ -30,6 +30,8 @@ def config_type(type_: str) -> type[msgspec.Struct] | None:
     """What `job.config` of a type must be; None where nobody says so."""
     if type_ in JOB_CONFIGS:
         return JOB_CONFIGS[type_]
+    from interlock.ports.job_targets import JobTarget  # for types of other people alone
+
     found = foreign_targets().get(type_)
     try:
         target = found.load() if found is not None else None

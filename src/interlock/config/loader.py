@@ -19,8 +19,9 @@ from interlock.config.origins import Origin, origins
 from interlock.config.problems import Finding, Problem, Severity
 from interlock.config.semantics import check_calendar
 from interlock.config.sources import Merged, merge
-from interlock.config.stored import Checked, config_version, decode_and_check
+from interlock.config.stored import Checked, decode_and_check
 from interlock.config.suggestions import did_you_mean
+from interlock.config.versions import config_version
 from interlock.config.warnings import Abilities, find_missing, find_warnings
 from interlock.decide.values import show
 from interlock.model.config import Calendar, PipelineConfig

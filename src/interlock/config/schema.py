@@ -16,7 +16,7 @@ from interlock.model.config import Check, Mode, PipelineConfig, Weekday
 from interlock.model.config_descriptions import DESCRIPTIONS
 from interlock.model.job_configs import JOB_CONFIGS
 from interlock.model.probe_configs import PROBE_CONFIGS
-from interlock.ports.job_targets import known_types
+from interlock.ports.job_types import known_types
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _NUMBER: Final = r"[0-9]+(\.[0-9]+)?"

@@ -5,7 +5,6 @@ Nothing is remembered between calls: callers read a config once per version and 
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from hashlib import sha256
 
 import msgspec
 
@@ -15,7 +14,6 @@ from interlock.config.problems import Finding, Problem, format_path
 from interlock.config.salvage import certain, salvage
 from interlock.config.semantics import find_errors
 from interlock.model.config import Calendar, PipelineConfig
-from interlock.model.errors import InvalidValueError
 
 
 def read_stored(document: object, calendars: Mapping[str, Calendar]) -> PipelineConfig | tuple[Problem, ...]:
@@ -53,16 +51,3 @@ def decode_and_check(document: Mapping[str, object], calendars: Collection[str])
     if rest is None:
         return Checked(None, config)
     return Checked(rest, (*config, *certain(find_errors(rest, calendars), (one.path for one in config))))
-
-
-def config_version(document: object) -> str:
-    """What tells one version of a config from another: a hash of its canonical JSON."""
-    return sha256(canonical_json(document)).hexdigest()[:16]
-
-
-def canonical_json(document: object) -> bytes:
-    """The one JSON text of a document: keys sorted, no spaces."""
-    try:
-        return msgspec.json.encode(document, order="sorted")
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidValueError(f"the config cannot be written as JSON: {error}") from error

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.config.stored import config_version, read_stored
+from interlock.config.versions import config_version
 from interlock.control.context import Control
 from interlock.control.records import control_key, event, plain, put_event, settle_commit
 from interlock.decide import expected
@@ -266,6 +266,9 @@ class _EveryCalendar(dict[str, Calendar]):
 @lru_cache(maxsize=20_000)
 def _parse(encoded: bytes, calendar_names: frozenset[str] | None) -> Parsed:
     """`calendar_names`: those there are; None takes every name for one."""
+    # Loaded by the first config: a function that meets none, or knows its versions, starts sooner.
+    from interlock.config.stored import read_stored
+
     named: dict[str, Calendar] = _EveryCalendar()
     if calendar_names is not None:
         named = {name: Calendar(name=name) for name in calendar_names}

@@ -35,7 +35,7 @@ class Settings:
     """Environment variables that templates may use: INTERLOCK_*, without the controller's own settings and secrets."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Control:
     """The world as the six functions see it."""
 

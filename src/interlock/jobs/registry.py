@@ -14,7 +14,8 @@ import msgspec
 
 from interlock.model.config import JobType
 from interlock.model.errors import InterlockError, JobStartError
-from interlock.ports.job_targets import JobTarget, TargetSettings, foreign_targets, known_types
+from interlock.ports.job_targets import JobTarget, TargetSettings
+from interlock.ports.job_types import foreign_targets, known_types
 from interlock.ports.jobs import JobOutput, JobRequest, JobRunner, JobStarted, JobStatus, JobStop, Recovery
 
 

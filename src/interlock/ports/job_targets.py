@@ -1,23 +1,16 @@
-"""A type of job: how its config is read and its runner made. Packages of other people add types by an entry point.
-
-The entry point belongs to the group `interlock.jobs`; its name is the `job.type`, its object a `JobTarget`.
-"""
+"""A type of job: how its config is read and its runner made. Packages of other people add types (`ports.job_types`)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from interlock.model.config import JobType
 from interlock.model.keys import RunKey
 from interlock.ports.clock import Clock
 from interlock.ports.jobs import JobRequest, JobRunner
 
-GROUP: Final = "interlock.jobs"
 DEFAULT_OUTPUT_LIMIT: Final = 64 * 1024 * 1024
 
 
@@ -57,14 +50,3 @@ class JobTarget:
     make: Callable[[TargetSettings], JobRunner]
     config: type[msgspec.Struct] | None = None
     """What `job.config` must be; checked when a config is loaded. None: whatever it is."""
-
-
-@cache
-def foreign_targets() -> Mapping[str, EntryPoint]:
-    """The types of jobs that other packages add, by name. A name of ours stays ours."""
-    return {found.name: found for found in entry_points(group=GROUP) if found.name not in frozenset(JobType)}
-
-
-def known_types() -> list[str]:
-    """Every type that a config may name."""
-    return [*JobType, *sorted(foreign_targets())]

@@ -12,7 +12,7 @@ from interlock.model.errors import JobStartError
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
 from interlock.ports.clock import Clock
-from interlock.ports.job_targets import known_types
+from interlock.ports.job_types import known_types
 from interlock.ports.jobs import (
     JobOutput,
     JobRequest,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
+from interlock.aws.callers import is_queue
 from interlock.aws.controller import Controller
 from interlock.aws.invocation import Entry
-from interlock.aws.queues import is_queue
 from interlock.aws.settings import Function
 from interlock.model.errors import InvalidValueError
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from interlock.aws.callers import is_stream
 from interlock.aws.controller import Controller
 from interlock.aws.invocation import Entry
-from interlock.aws.queues import source_of
 from interlock.aws.settings import Function
 from interlock.control import alert_dispatcher, event_sink
 from interlock.model.errors import InvalidValueError
@@ -18,7 +18,7 @@ _STATES: Final = ("ALARM", "OK", "INSUFFICIENT_DATA")
 
 def handle(controller: Controller, event: Mapping[str, Any]) -> Any:
     """By who calls: the events stream, or an alarm of CloudWatch."""
-    if source_of(event) == "aws:dynamodb":
+    if is_stream(event):
         batch = controller.stream(Function.EVENT_SINK)
         return batch.deliver(event["Records"], lambda changes: publish(controller, changes))
     if event.get("detail-type") == EventType.INFRA_ALARM.value:

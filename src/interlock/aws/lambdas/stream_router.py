@@ -3,28 +3,36 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from interlock.aws import notices
+from interlock.aws.callers import is_queue, is_stream
 from interlock.aws.controller import Controller
 from interlock.aws.invocation import Entry
-from interlock.aws.queues import is_queue, receive_timers, source_of
+from interlock.aws.queues import receive_timers
 from interlock.aws.settings import Function
-from interlock.control import router
+from interlock.control import router, timers
 from interlock.model import keys
 from interlock.model.errors import InvalidValueError
 from interlock.ports.store import Change
+from interlock.ports.timers import Timer
 
 
 def handle(controller: Controller, event: Mapping[str, Any]) -> Any:
     """By who calls: a stream, a queue of timers, or EventBridge."""
-    if source_of(event) == "aws:dynamodb":
+    if is_stream(event):
         batch = controller.stream(Function.STREAM_ROUTER)
         return batch.deliver(event["Records"], lambda changes: route(controller, changes))
     if is_queue(event):
-        return receive_timers(controller, event)
-    if notices.is_notice(event):
+        return receive_timers(controller, event, lambda timer: fire(controller, timer))
+    if isinstance(event.get("detail-type"), str) and isinstance(event.get("detail"), Mapping):
+        from interlock.aws import notices  # loaded by the first one: most calls are of a stream
+
         notice = notices.read_notice(event, controller.settings.state_machine_arn)
         return notices.act(controller.control, notice)
     raise InvalidValueError(f"the stream-router does not know an event with the keys {', '.join(sorted(event))}")
+
+
+def fire(controller: Controller, timer: Timer) -> None:
+    """A timer has come: call whom it is for."""
+    timers.timer_due(controller.control, timer.kind, timer.payload)
 
 
 def route(controller: Controller, changes: Sequence[Change]) -> None:
