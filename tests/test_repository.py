@@ -49,6 +49,7 @@ RUN_TIME = {
     "h11",  # httpcore, uvicorn
     "holidays",
     "httpcore",
+    "httptools",
     "httpx",
     "idna",  # httpx
     "markdown-it-py",  # rich

@@ -6,7 +6,8 @@ under way has a limited time to complete one, what was written must be read with
 share (`connection_table`). While a request is answered nothing else of this module counts: a stream lasts as long as
 somebody reads it. The gate limits bodies and answers.
 
-Requests that are sent before the first is answered wait in the socket, whose buffers `server` keeps small.
+Requests that are sent before the first is answered wait in the socket, whose buffers `server` keeps small: the parser
+is given little at a time, and nothing as long as a request that it has read waits for another to be answered.
 """
 
 import asyncio
@@ -15,14 +16,13 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
 
-import h11
 import msgspec
 import structlog
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from interlock.api import problems
 from interlock.api.connection_table import ConnectionTable, Place, peer_of
-from interlock.api.credentials import OWN_USER, PEER
+from interlock.api.credentials import CONNECTION, OWN_USER, PEER
 from interlock.api.gate import HEALTH
 from interlock.api.peers import is_own_user, local_user
 
@@ -32,6 +32,10 @@ _UNREAD_BYTES: Final = 16 * 1024
 # Who reads at least so much within the time for reading is slow, but reads.
 _LEAST_READ: Final = 64 * 1024
 _RESERVED_HEAD_SECONDS: Final = 5.0
+_HEAD_BYTES: Final = 32 * 1024
+# So much is parsed at a time; of requests that wait for another to be answered, so much is held.
+_PIECE: Final = 16 * 1024
+_HELD_BYTES: Final = 1024 * 1024
 _QUIET_SECONDS: Final = 10.0
 
 _log = structlog.get_logger("interlock.http")
@@ -73,7 +77,7 @@ class ConnectionLimits:
         return self.connections + self.reserved
 
 
-class Connection(H11Protocol):
+class Connection(HttpToolsProtocol):
     """One client's connection, within limits that a subclass names (see `limited`)."""
 
     limits: ConnectionLimits
@@ -82,6 +86,10 @@ class Connection(H11Protocol):
     _place = Place.SERVED
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
+    # A head has begun and is not complete; how much came meanwhile.
+    _in_head = False
+    _head_bytes = 0
+    _held = b""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Served, told that it is full once it has asked, or closed at once."""
@@ -91,7 +99,7 @@ class Connection(H11Protocol):
         # At once: of a client that closes its end while it is answered, nobody could tell later.
         user = local_user(self.client, self.server)
         peer = peer_of(self.client[0] if self.client else None, user)
-        self.app_state = {**self.app_state, OWN_USER: is_own_user(user), PEER: peer}
+        self.app_state = {**self.app_state, OWN_USER: is_own_user(user), PEER: peer, CONNECTION: self}
         self._place, ended = self.table.enter(self, peer)
         if ended is not None:
             ended.transport.abort()
@@ -105,11 +113,54 @@ class Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """The limit is for the whole head: more bytes do not prolong it."""
-        super().data_received(data)
+        if self._held or self.pipeline:
+            self._hold(data)
+            return
+        for at in range(0, len(data), _PIECE):
+            super().data_received(data if len(data) <= _PIECE else data[at : at + _PIECE])
+            if self.transport.is_closing() or self._head_is_too_large(min(len(data) - at, _PIECE)):
+                return
+            if self.pipeline and len(data) > at + _PIECE:
+                self._hold(data[at + _PIECE :])
+                break
         if self._answering():
             self._expect_nothing()
         elif self._late is None:
             self._expect_a_head()
+
+    def _hold(self, data: bytes) -> None:
+        """Requests come before others are answered: no more of them is read."""
+        self._held += data
+        self.flow.pause_reading()
+        if len(self._held) > _HELD_BYTES:
+            self.transport.abort()
+
+    def _go_on(self) -> None:
+        data, self._held = self._held, b""
+        if not self.transport.is_closing():
+            self.data_received(data)
+
+    def _head_is_too_large(self, more: int) -> bool:
+        if not self._in_head:
+            return False
+        self._head_bytes += more
+        if self._head_bytes <= _HEAD_BYTES:
+            return False
+        status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+        self.transport.write(_refusal(status, "too-large", f"the head of the request is more than {_HEAD_BYTES} bytes"))
+        self._close()
+        return True
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        super().on_message_begin()
+        self._in_head = True
+
+    def on_headers_complete(self) -> None:
+        """The head is complete."""
+        self._in_head = False
+        self._head_bytes = 0
+        super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         """An answer was given; the next request may be here already."""
@@ -118,6 +169,17 @@ class Connection(H11Protocol):
             self._close()
         elif not self._answering():
             self.table.waits(self)
+        if self._held:
+            self.flow.pause_reading()
+            if not self.pipeline:
+                self.loop.call_soon(self._go_on)
+
+    def whole_body(self) -> bytes | None:
+        """The body of the request that is answered, if all of it is here; it is not taken."""
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is None or cycle.more_body or self.pipeline or cycle.response_started:
+            return None
+        return bytes(cycle.body)
 
     def timeout_keep_alive_handler(self) -> None:
         """Nothing more was asked for a while."""
@@ -130,10 +192,12 @@ class Connection(H11Protocol):
         self._expect_nothing()
         self._expect_no_reader()
         self.table.leave(self)
+        self.app_state = {}
         super().connection_lost(exc)
 
     def _answering(self) -> bool:
-        return self.conn.our_state in (h11.SEND_RESPONSE, h11.SEND_BODY)
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
 
     def _expect_a_head(self) -> None:
         seconds = self.limits.head_seconds
@@ -153,9 +217,9 @@ class Connection(H11Protocol):
         self._late = None
         if self._answering() or self.transport.is_closing():
             return
-        if self.conn.our_state is h11.IDLE and self.conn.trailing_data[0]:
+        if self._in_head:
             detail = f"the head of the request did not arrive within {self.limits.head_seconds:g} s"
-            self.transport.write(_timeout(self.conn, detail))
+            self.transport.write(_refusal(HTTPStatus.REQUEST_TIMEOUT, "timeout", detail))
         self._close()
 
     # ------------------------------------------------------------------------------------------- who does not read
@@ -208,12 +272,11 @@ def limited(limits: ConnectionLimits) -> type[Connection]:
     return type("LimitedConnection", (Connection,), {"limits": limits, "table": table, "quiet_until": {}})
 
 
-def _timeout(conn: h11.Connection, detail: str) -> bytes:
-    status = HTTPStatus.REQUEST_TIMEOUT
-    body = msgspec.json.encode(problems.document({}, status, "timeout", detail, []))
-    answer = h11.Response(status_code=status, reason=status.phrase, headers=_headers(body))
-    parts = (conn.send(answer), conn.send(h11.Data(data=body)), conn.send(h11.EndOfMessage()))
-    return b"".join(part for part in parts if part)
+def _refusal(status: HTTPStatus, slug: str, detail: str) -> bytes:
+    """An answer to what is no request yet."""
+    body = msgspec.json.encode(problems.document({}, status, slug, detail, []))
+    head = b"".join(b"%s: %s\r\n" % header for header in _headers(body))
+    return STATUS_LINE[status] + head + b"\r\n" + body
 
 
 _REFUSALS: Final = {

@@ -18,6 +18,7 @@ from interlock.api.problems import RequestError
 HEADER: Final = "X-Interlock"
 _HEADER: Final = HEADER.lower().encode()
 OWN_USER: Final = "own_user"
+CONNECTION: Final = "connection"
 PEER: Final = "peer"
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 Headers = Mapping[bytes, bytes]

@@ -32,7 +32,6 @@ from interlock.model.errors import InterlockError
 from interlock.ports.clock import Clock
 
 _FORCED: Final = 130
-_HEADER_BYTES: Final = 32 * 1024
 _BACKLOG: Final = 1024
 # What the system holds of an answer that is not read, and of requests that are sent before the first is answered; by
 # itself it would take megabytes for each connection.
@@ -151,7 +150,6 @@ def server_config(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=REQUEST_SECONDS,
         limit_concurrency=limits.most + 1,  # of requests under way: clients may be gone before their answers are ready
-        h11_max_incomplete_event_size=_HEADER_BYTES,
         http=limited(limits),
         ws="none",
         lifespan="on",
