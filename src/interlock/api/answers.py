@@ -26,7 +26,7 @@ _COMPRESSED_FROM: Final = 1024
 _ON_THREAD_FROM: Final = 32 * 1024
 _LEVEL: Final = 4
 _JSON: Final = (b"application/json", problems.MEDIA_TYPE.encode())
-_ALWAYS: Final[tuple[Header, ...]] = (
+ALWAYS: Final[tuple[Header, ...]] = (
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
@@ -59,7 +59,7 @@ class Answer:
         await self._send(message)
 
     def _headers(self, start: Message) -> list[Header]:
-        headers = [(b"x-request-id", self._request_id.encode()), *_ALWAYS]
+        headers = [(b"x-request-id", self._request_id.encode()), *ALWAYS]
         if self._clock is not None:
             stamp = f"{format_instant(self._clock.now())};rate={rate(self._clock):g}"
             headers.append((TIME, stamp.encode()))

@@ -1,6 +1,9 @@
 """The ASGI application over one controller: the routes, their description, and what surrounds them."""
 
-from typing import Final
+import os
+from typing import Any, Final, cast
+
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from interlock import __version__
 from interlock.api import (
@@ -29,10 +32,12 @@ from interlock.api.http.application import Application
 from interlock.api.http.messages import Asgi
 from interlock.api.http.openapi import About
 from interlock.api.metrics import Metrics
+from interlock.api.plain_writes import PlainWrites
 from interlock.api.served import Served
 from interlock.api.state import AppState
 from interlock.api.stream_shares import StreamLimits
 from interlock.api.write_rates import WriteRates
+from interlock.embedded.service import Service
 
 PREFIX: Final = "/api/v1"
 # Requests wait for the disk, many of them for the same commit: more threads than cores are of use.
@@ -76,7 +81,11 @@ def create_app(
     """The application; `Served` is started and stopped by the caller. `public_url`: where a proxy shows the page."""
     metrics = Metrics(service)
     state = AppState(service, metrics, WriteRates(writes_per_second), public_url)
-    return Gate(create_api(state), state, streams=streams)
+    gate = Gate(create_api(state), state, streams=streams)
+    # What a proxy on this machine says of its client; as uvicorn would have it, but not for plain writes.
+    proxied = ProxyHeadersMiddleware(cast(Any, gate), os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1"))
+    answered = cast(Asgi, proxied)
+    return PlainWrites(answered, service, state) if isinstance(service, Service) else answered
 
 
 def create_api(state: AppState) -> Application:

@@ -90,6 +90,7 @@ class Connection(HttpToolsProtocol):
     _in_head = False
     _head_bytes = 0
     _held = b""
+    _arrival: "asyncio.Future[None] | None" = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Served, told that it is full once it has asked, or closed at once."""
@@ -174,6 +175,21 @@ class Connection(HttpToolsProtocol):
             if not self.pipeline:
                 self.loop.call_soon(self._go_on)
 
+    def on_message_complete(self) -> None:
+        """The last byte of a request."""
+        super().on_message_complete()
+        self._arrived()
+
+    def arrival(self) -> "asyncio.Future[None]":
+        """Done when the rest of the body is here, or the client is gone. For a body that nobody reads meanwhile."""
+        if self._arrival is None or self._arrival.done():
+            self._arrival = self.loop.create_future()
+        return self._arrival
+
+    def _arrived(self) -> None:
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
     def whole_body(self) -> bytes | None:
         """The body of the request that is answered, if all of it is here; it is not taken."""
         cycle: RequestResponseCycle | None = self.cycle
@@ -194,6 +210,7 @@ class Connection(HttpToolsProtocol):
         self.table.leave(self)
         self.app_state = {}
         super().connection_lost(exc)
+        self._arrived()
 
     def _answering(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle

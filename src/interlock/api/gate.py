@@ -7,10 +7,9 @@ token by itself. It does send the cookie of a session: a write by cookie must co
 """
 
 import asyncio
-import ipaddress
+import random
 import re
 import time
-import uuid
 from collections.abc import MutableMapping
 from contextlib import suppress
 from http import HTTPStatus
@@ -23,6 +22,7 @@ from interlock.api import problems, stream_shares
 from interlock.api.answers import Answer, takes_gzip
 from interlock.api.auth import authenticate
 from interlock.api.credentials import PEER, READING, check_own_page, credentials_of, headers_of, origin_of
+from interlock.api.hosts import hostname, is_loopback_name
 from interlock.api.http.messages import Asgi, Message, Receive, Scope, Send
 from interlock.api.problems import RequestError
 from interlock.api.sensor_writes import TEMPLATE, SensorWrites, is_sensor_write
@@ -37,15 +37,15 @@ SESSION: Final = "/api/v1/session"
 _LARGE: Final = frozenset({"/api/v1/sensors:batch", "/api/v1/lineage"})
 _LARGE_BYTES: Final = 4 * 1024 * 1024
 # A sensor may have 64 KiB of plain JSON; spaces and escapes make it longer on the wire.
-_SENSOR_BYTES: Final = 2 * MAX_SENSOR_BYTES
+SENSOR_BYTES: Final = 2 * MAX_SENSOR_BYTES
 _BODY_BYTES: Final = 1024 * 1024
 _BODY_SECONDS: Final = 30.0
-_ANSWER_SECONDS: Final = 60.0
+ANSWER_SECONDS: Final = 60.0
 _DRAIN_SECONDS: Final = 5.0
 _COME_BACK_SECONDS: Final = "2"
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
 _DRAIN_BYTES: Final = 16 * 1024 * 1024
-_MAX_TARGET: Final = 8 * 1024
+MAX_TARGET: Final = 8 * 1024
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 _log = structlog.get_logger("interlock.http")
@@ -72,7 +72,7 @@ class Gate:
             await self._app(scope, receive, send)
             return
         headers = headers_of(scope)
-        request_id = _request_id(headers)
+        request_id = request_id_of(headers)
         scope.setdefault("state", {})["request_id"] = request_id
         # Pages are compressed once, not for each request; sensor writes come by the thousand, with short answers.
         plain = is_page(scope["path"]) or is_sensor_write(scope)
@@ -102,7 +102,7 @@ class Gate:
                 with self._streams.held(scope["state"].get(PEER, ""), self._caller(scope, headers)):
                     await self._app(scope, limited.receive, answer.send)
                 return
-            async with asyncio.timeout(_ANSWER_SECONDS):
+            async with asyncio.timeout(ANSWER_SECONDS):
                 if is_sensor_write(scope):
                     await self._write_sensor(scope, headers, limited, answer)
                 else:
@@ -112,14 +112,11 @@ class Gate:
                 await _drain(receive)
             await answer.refuse(scope, error)
         except TimeoutError:
-            detail = f"there was no answer within {_ANSWER_SECONDS:.0f} s: what was asked may still be done"
-            await answer.refuse(scope, RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail))
+            await answer.refuse(scope, too_late())
         except asyncio.CancelledError:
             if not self._service.refusing:
                 raise
-            # The grace for requests is over. This is the last chance to say something better than nothing.
-            detail = "the controller is stopping: what was asked may have been done, ask the next one"
-            await answer.refuse(scope, _stopping(detail))
+            await answer.refuse(scope, cut_short())
 
     async def _write_sensor(
         self, scope: Scope, headers: MutableMapping[bytes, bytes], body: "_Body", answer: Answer
@@ -133,9 +130,9 @@ class Gate:
             raise problems.judge(error) from error
 
     def _check(self, scope: Scope, headers: MutableMapping[bytes, bytes]) -> None:
-        if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > _MAX_TARGET:
+        if len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"") > MAX_TARGET:
             raise RequestError(
-                HTTPStatus.REQUEST_URI_TOO_LONG, "too-large", f"an address of more than {_MAX_TARGET} bytes"
+                HTTPStatus.REQUEST_URI_TOO_LONG, "too-large", f"an address of more than {MAX_TARGET} bytes"
             )
         _check_framing(scope)
         if scope["method"] not in READING and self._is_by_cookie(scope, headers):
@@ -143,7 +140,7 @@ class Gate:
         if self._tokens.required():
             return
         host = headers.get(b"host", b"").decode("latin-1")
-        if not is_loopback_name(_hostname(host)):
+        if not is_loopback_name(hostname(host)):
             detail = (
                 f"the Host {host[:100]!r} is not a name of this machine: use localhost or 127.0.0.1, or make a token"
             )
@@ -250,6 +247,17 @@ def _check_framing(scope: Scope) -> None:
         raise RequestError(HTTPStatus.BAD_REQUEST, "malformed", detail, headers=close)
 
 
+def too_late() -> RequestError:
+    """The refusal of a request that takes too long."""
+    detail = f"there was no answer within {ANSWER_SECONDS:.0f} s: what was asked may still be done"
+    return RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail)
+
+
+def cut_short() -> RequestError:
+    """The grace for requests is over. This is the last chance to say something better than nothing."""
+    return _stopping("the controller is stopping: what was asked may have been done, ask the next one")
+
+
 def _stopping(detail: str) -> RequestError:
     headers = {"Retry-After": _COME_BACK_SECONDS, "Connection": "close"}
     return RequestError(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable", detail, headers=headers)
@@ -258,30 +266,12 @@ def _stopping(detail: str) -> RequestError:
 def _limit_of(path: str) -> int:
     if path in _LARGE:
         return _LARGE_BYTES
-    return _SENSOR_BYTES if "/sensors/" in path else _BODY_BYTES
+    return SENSOR_BYTES if "/sensors/" in path else _BODY_BYTES
 
 
-def _request_id(headers: MutableMapping[bytes, bytes]) -> str:
+def request_id_of(headers: MutableMapping[bytes, bytes]) -> str:
     given = headers.get(b"x-request-id", b"").decode("latin-1")
-    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex[:16]
-
-
-def _hostname(host: str) -> str:
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
-
-
-def is_loopback_name(name: str) -> bool:
-    """Does a host name always mean the machine itself? `localhost` does, by RFC 6761; other names are what DNS says."""
-    cleaned = name.rstrip(".").lower()
-    if cleaned == "localhost" or cleaned.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(cleaned).is_loopback
-    except ValueError:
-        return False
+    return given if _REQUEST_ID.fullmatch(given) else f"{random.getrandbits(64):016x}"
 
 
 def _from_elsewhere(headers: MutableMapping[bytes, bytes], host: str) -> bool:

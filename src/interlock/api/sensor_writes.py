@@ -1,8 +1,9 @@
-"""The one route that must be fast: `PUT pipelines/{id}/sensors/{key}`, without a framework and without a thread.
+"""The one route that must be fast: `PUT pipelines/{id}/sensors/{key}`, without a route and without a thread.
 
-The same checks and the same answers as `sensors.write_sensor`, which describes the route (and serves it when a query is
-given). What takes time is the commit; the connection waits for it as a future, so that many connections share one
-commit and none holds a thread. The config is read here, on the loop: a read of a few pages that are in memory.
+Plain writes take a shorter way (`plain_writes`); the others, and all that are refused, come here. The same checks and
+the same answers as `sensors.write_sensor`, which describes the route (and serves it when a query is given). What takes
+time is the commit; the connection waits for it as a future, so that many connections share one commit and none holds a
+thread. The config is read here, on the loop: a read of a few pages that are in memory.
 """
 
 import asyncio

@@ -22,7 +22,7 @@ from interlock.api import stream_shares
 from interlock.api.app import create_app
 from interlock.api.connections import ConnectionLimits, limited
 from interlock.api.ending import GRACE_SECONDS, REQUEST_SECONDS, Ending
-from interlock.api.gate import is_loopback_name
+from interlock.api.hosts import is_loopback_name
 from interlock.api.served import Served
 from interlock.api.stream_shares import StreamLimits
 from interlock.embedded.announcement import Announcement
@@ -144,6 +144,7 @@ def server_config(
             streams=streams.within(limits.connections),
             writes_per_second=writes_per_second,
         ),
+        proxy_headers=False,  # the application has them read, where they matter
         log_config=None,
         access_log=False,
         server_header=False,

@@ -22,7 +22,7 @@ from interlock.model.config import PipelineConfig
 from interlock.model.errors import StoreError, ThrottledError
 from interlock.model.events import CATALOGUE, EVENT_TTL_DAYS, Event, EventType, Severity
 from interlock.model.keys import RunKey, Table
-from interlock.model.numbers import canonical
+from interlock.model.numbers import canonical_with_json
 from interlock.model.periods import Granularity, Period, period_of
 from interlock.model.run import Active, JobRecord, RerunRecord, Run, SlaState
 from interlock.model.sensor import MAX_SENSOR_BYTES, Sensor
@@ -157,7 +157,11 @@ def outcome_of(store: Store, run: Run) -> JobRecord | None:
 
 def digest(data: Mapping[str, Any]) -> str:
     """A short fingerprint of an observation."""
-    return sha256(msgspec.json.encode(canonical(data), order="sorted")).hexdigest()[:16]
+    return _fingerprint(canonical_with_json(data)[1])
+
+
+def _fingerprint(encoded: bytes) -> str:
+    return sha256(encoded).hexdigest()[:16]
 
 
 def stamp(sensor: Sensor) -> str:
@@ -167,8 +171,8 @@ def stamp(sensor: Sensor) -> str:
 
 def sensor_item(data: Mapping[str, Any], received_at: datetime, *, ttl: int | None = None, by: str = "") -> Item:
     """An observation as our API stores it."""
-    data = canonical(data)
-    item: Item = {"data": dict(data), RECEIVED: format_instant(received_at), DIGEST: digest(data)}
+    kept, encoded = canonical_with_json(data)
+    item: Item = {"data": dict(kept), RECEIVED: format_instant(received_at), DIGEST: _fingerprint(encoded)}
     if ttl is not None:
         item["ttl"] = ttl
     if by:

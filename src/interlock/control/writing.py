@@ -1,7 +1,7 @@
 """What people and jobs write: observations and job outcomes. Refused writes leave nothing behind."""
 
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -45,7 +45,20 @@ def prepare_sensor(
 ) -> tuple[Put, Written]:
     """The write that stores an observation, and what becomes of it once it is committed; or the error that refuses."""
     observation = check_observation(key, data)
-    config = known_pipeline(control, pipeline)
+    return prepare_checked(control, pipeline, known_pipeline(control, pipeline), key, observation, ttl=ttl, by=by)
+
+
+def prepare_checked(
+    control: Control,
+    pipeline: str,
+    config: PipelineConfig | None,
+    key: str,
+    observation: dict[str, Any],
+    *,
+    ttl: int | None = None,
+    by: str = "",
+) -> tuple[Put, Written]:
+    """As `prepare_sensor`, for who has checked the observation and read the pipeline's config already."""
     received = control.now()
     where = records.control_key(keys.pipeline_pk(pipeline), keys.sensor_sk(key))
     item = records.sensor_item(observation, received, ttl=expiry_of(key, received) if ttl is None else ttl, by=by)

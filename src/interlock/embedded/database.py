@@ -4,6 +4,7 @@ Everything else of the embedded runtime stands on `write` and `read`. A write is
 acknowledged when the transaction it was part of is on the disk, and what it raises undoes it and nothing else.
 """
 
+import asyncio
 import sqlite3
 import threading
 import time
@@ -140,6 +141,17 @@ class Database:
         if self._writer is not None:
             return self._writer.submit(work)
         future: Future[T] = Future()
+        try:
+            future.set_result(self._write_inline(work))
+        except Exception as error:  # noqa: BLE001  the future carries it; a played crash is no Exception and passes
+            future.set_exception(error)
+        return future
+
+    def submit_on(self, loop: asyncio.AbstractEventLoop, work: Work[T]) -> "asyncio.Future[T]":
+        """As `write`, for a coroutine of that loop; the loop is woken once for all that were committed together."""
+        if self._writer is not None:
+            return self._writer.submit_on(loop, work)
+        future: asyncio.Future[T] = loop.create_future()
         try:
             future.set_result(self._write_inline(work))
         except Exception as error:  # noqa: BLE001  the future carries it; a played crash is no Exception and passes

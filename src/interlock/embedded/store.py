@@ -4,6 +4,7 @@ All of a commit happens in one transaction on the one write connection, so a con
 that the writes then change.
 """
 
+import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -174,6 +175,14 @@ class SqliteStore:
             )
         except sqlite3.IntegrityError as error:
             raise StoreError(f"the store's tables contradict themselves: {error}") from error
+
+    def submit(self, writes: Sequence[Write], loop: asyncio.AbstractEventLoop) -> "asyncio.Future[Conflict | None]":
+        """As `commit`, for a coroutine of that loop, which must not wait on its thread."""
+        encoded = check_commit(writes)
+        return self._database.submit_on(
+            loop,
+            lambda connection: _apply(connection, self._placed(writes), encoded, epoch_millis(self._clock.now())),
+        )
 
     def apply(self, connection: sqlite3.Connection, writes: Sequence[Write], now_ms: int) -> Conflict | None:
         """A commit as part of somebody's own `Database.write`. On a Conflict nothing of it was written."""

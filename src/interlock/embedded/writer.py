@@ -8,6 +8,7 @@ Everything goes through this thread. If it ever dies, nobody may wait for it: al
 is told (`on_death`), which can do nothing better than to end and be started again.
 """
 
+import asyncio
 import sqlite3
 import threading
 import time
@@ -86,7 +87,52 @@ class FiberRequest:
         return self.value
 
 
-AnyRequest = Request | FiberRequest
+class LoopRequest:
+    """A piece of work that coroutines of an event loop wait for: the loop is woken once for all of a group."""
+
+    __slots__ = ("error", "future", "value", "work")
+
+    def __init__(self, work: Work[Any], loop: asyncio.AbstractEventLoop) -> None:
+        self.work = work
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+    def begins(self) -> bool:
+        """It is done even if nobody waits any more: only the loop may ask for that."""
+        return True
+
+    def settle(self, value: Any, error: BaseException | None) -> None:
+        """It is committed, or failed; `wake_loops` tells."""
+        self.value, self.error = value, error
+
+    def tell(self) -> None:
+        """On the loop: let who waits go on."""
+        if self.future.done():
+            return
+        if self.error is None:
+            self.future.set_result(self.value)
+        else:
+            self.future.set_exception(self.error)
+
+
+AnyRequest = Request | FiberRequest | LoopRequest
+
+
+def wake_loops(group: Sequence[AnyRequest]) -> None:
+    """Tell the coroutines that wait for a group which is settled."""
+    waiting: dict[asyncio.AbstractEventLoop, list[LoopRequest]] = {}
+    for request in group:
+        if isinstance(request, LoopRequest):
+            waiting.setdefault(request.future.get_loop(), []).append(request)
+    for loop, requests in waiting.items():
+        with suppress(RuntimeError):  # the loop is closed: nobody waits there
+            loop.call_soon_threadsafe(_tell_all, requests)
+
+
+def _tell_all(requests: Sequence[LoopRequest]) -> None:
+    for request in requests:
+        request.tell()
 
 
 class WriterThread:
@@ -130,6 +176,12 @@ class WriterThread:
         self._put(request)
         return request.future
 
+    def submit_on(self, loop: asyncio.AbstractEventLoop, work: Work[T]) -> "asyncio.Future[T]":
+        """Queue it for a coroutine of that loop, which calls this; the future is settled after the commit."""
+        request = LoopRequest(work, loop)
+        self._put(request)
+        return request.future
+
     def _put(self, request: AnyRequest) -> None:
         with self._gate:
             if self._death is not None:
@@ -167,11 +219,12 @@ class WriterThread:
             _log.critical("the writer thread died: nothing can be written any more", error=repr(error))
         waiting = self._group
         while (item := self._next(wait=False)) is not _NOTHING_THERE:
-            waiting += [item] if isinstance(item, Request | FiberRequest) else []
+            waiting += [item] if isinstance(item, Request | FiberRequest | LoopRequest) else []
         for request in waiting:
             # Some of a group may have been answered before it died.
             with suppress(InvalidStateError):
                 request.settle(None, self._dead())
+        wake_loops(waiting)
         self._on_death(error)
 
     def _dead(self) -> StoreError:
@@ -184,7 +237,7 @@ class WriterThread:
         patient_until = 0.0
         while True:
             item = self._next(wait=not group)
-            if isinstance(item, Request | FiberRequest):
+            if isinstance(item, Request | FiberRequest | LoopRequest):
                 if not group:
                     patient_until = time.monotonic() + _PATIENCE
                 group.append(item)
@@ -199,6 +252,7 @@ class WriterThread:
             # With nothing else to do, commit; but fibers that keep coming must not hold it up forever.
             if group and (item is _NOTHING_THERE or item is None or self._is_due(group, patient_until)):
                 self._commit(group)
+                wake_loops(group)
                 group.clear()
             if item is None:
                 self.refresh()

@@ -15,6 +15,7 @@ _WHOLE_LIMIT: Final = Decimal(10) ** 38
 _MAY_BE_WHOLE: Final = re.compile(rb"[\[:,]-?\d+(?:\.0[,}\]]|[.\d]*[eE])")
 
 _encode: Final = msgspec.json.Encoder().encode
+_encode_sorted: Final = msgspec.json.Encoder(order="sorted").encode
 
 
 def canonical(value: Any) -> Any:
@@ -34,6 +35,15 @@ def encode_canonical(value: Any) -> bytes:
     """The JSON of a value, with whole numbers as integers. Raises what msgspec raises."""
     encoded = _encode(value)
     return _encode(canonical(value)) if _MAY_BE_WHOLE.search(encoded) else encoded
+
+
+def canonical_with_json(value: Any) -> tuple[Any, bytes]:
+    """`canonical`, and its JSON with sorted names; a value without whole floats is encoded once and never walked."""
+    encoded = _encode_sorted(value)
+    if not _MAY_BE_WHOLE.search(encoded):
+        return value, encoded
+    changed = canonical(value)
+    return changed, _encode_sorted(changed)
 
 
 def _whole(value: float) -> float | int:
