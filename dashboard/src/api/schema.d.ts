@@ -2049,7 +2049,6 @@ export interface components {
             late: number;
             items: components["schemas"]["PipelineSla"][];
             worst: components["schemas"]["WorstRun"][];
-            /** @default false */
             truncated: boolean;
         };
         /**
@@ -2125,7 +2124,6 @@ export interface components {
             durations: components["schemas"]["DurationStats"];
             days: components["schemas"]["DayStats"][];
             pipelines: components["schemas"]["PipelineStats"][];
-            /** @default false */
             truncated: boolean;
         };
         /**
