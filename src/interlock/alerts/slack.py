@@ -15,12 +15,12 @@ from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import URLError
 
-import structlog
 from slack_sdk import WebClient
 from slack_sdk.errors import SlackApiError, SlackClientError
 
 from interlock.alerts.blocks import blocks_of, fallback_of
 from interlock.alerts.secrets import Secret, redact
+from interlock.logs import get_logger
 from interlock.model.errors import InvalidValueError
 from interlock.ports.channel import Alert, DeliveryError
 
@@ -42,7 +42,7 @@ _PAGE: Final = 200
 _MAX_PAGES: Final = 10
 _MAX_EXCERPT: Final = 200
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class SlackError(DeliveryError):

@@ -3,7 +3,6 @@
 from typing import Annotated, Final
 
 import msgspec
-import structlog
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, QueryParameter, get, post
@@ -12,11 +11,12 @@ from interlock.control.alert_tests import ChannelTest
 from interlock.embedded.delivery_rows import DeliveryState
 from interlock.embedded.delivery_views import NEWEST, DeliveryView
 from interlock.embedded.tokens import Scope
+from interlock.logs import get_logger
 from interlock.model.events import Severity
 
 _CHOICE: Final = Example(summary="one channel", value={"channel": "slack:#data-alerts"})
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class DeliveryPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,6 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final
 
 import msgspec
-import structlog
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, PathParameter, get, put
@@ -15,9 +14,10 @@ from interlock.config.problems import Severity, format_path
 from interlock.config.semantics import check_calendar
 from interlock.control import catalog
 from interlock.embedded.tokens import Scope
+from interlock.logs import get_logger
 from interlock.model.config import Calendar
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _EXAMPLE: Final = Example(summary="month ends", value={"name": "month-end", "dates": ["2026-03-31", "2026-04-30"]})
 NameArg = Annotated[str, PathParameter(description="The calendar's name.", min_length=1, max_length=128)]

@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final
 
-import structlog
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -14,6 +13,7 @@ from interlock import __version__
 from interlock.api.served import Served
 from interlock.control import config_files, records
 from interlock.control.controller_view import Workload
+from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 from interlock.model.events import CATALOGUE, Event, EventType
 from interlock.model.run import RunStatus
@@ -24,7 +24,7 @@ _ACTIVE: Final = tuple(status for status in RunStatus if not status.terminal)
 _KEPT_SECONDS: Final = 5.0
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class HttpMetrics:

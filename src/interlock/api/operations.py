@@ -4,7 +4,6 @@ from http import HTTPStatus
 from typing import Annotated, Final
 
 import msgspec
-import structlog
 
 from interlock import __version__
 from interlock.api.auth import CallerArg, ServiceArg, needs
@@ -18,8 +17,9 @@ from interlock.control.sla_stats import SlaOverview
 from interlock.control.stats import Stats
 from interlock.embedded.dead_letters import DeadLetter
 from interlock.embedded.tokens import Scope
+from interlock.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _REDRIVE: Final = Example(summary="two of them", value={"ids": [3, 4]})
 

@@ -5,7 +5,6 @@ from pathlib import Path as FilePath
 from typing import Annotated, Any, Final
 
 import msgspec
-import structlog
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, Response, ResponseSpec, delete, get, put
@@ -25,10 +24,11 @@ from interlock.decide.masking import HIDDEN, holds_hidden
 from interlock.decide.why import Explanation
 from interlock.embedded.targets import abilities
 from interlock.embedded.tokens import Scope
+from interlock.logs import get_logger
 from interlock.model.config import PipelineConfig
 from interlock.model.keys import check_id
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _DOCUMENT: Final = Example(
     summary="a daily pipeline",

@@ -10,11 +10,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-import structlog
-
 from interlock.control import event_views
 from interlock.control.event_views import EventView, Wanted
 from interlock.embedded.feed import FeedEvent, Listener, SensorListener
+from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 from interlock.ports.clock import Clock
 from interlock.ports.store import Store
@@ -23,7 +22,7 @@ EVERY: Final = 2.0
 _OVERLAP: Final = timedelta(seconds=15)
 _PAGE: Final = 500
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class PolledFeed:

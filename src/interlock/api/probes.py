@@ -3,7 +3,6 @@
 from typing import Annotated, Any, Final
 
 import msgspec
-import structlog
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, post
@@ -12,9 +11,10 @@ from interlock.api.problems import documented
 from interlock.control import probing
 from interlock.embedded.probe_threads import look_once
 from interlock.embedded.tokens import Scope
+from interlock.logs import get_logger
 from interlock.model.errors import ProbeError
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _CHOICE: Final = Example(summary="one probe", value={"key": "row-count"})
 

@@ -5,9 +5,9 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
-import structlog
 
 from interlock.api.http.declarations import ResponseSpec
+from interlock.logs import get_logger
 from interlock.model.errors import (
     CommitRefusedError,
     InterlockError,
@@ -23,7 +23,7 @@ from interlock.model.errors import (
 MEDIA_TYPE: Final = "application/problem+json"
 _PREFIX: Final = "urn:interlock:problem:"
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class ProblemError(msgspec.Struct, frozen=True, kw_only=True):

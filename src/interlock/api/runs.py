@@ -5,7 +5,6 @@ from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-import structlog
 
 from interlock.api.auth import CallerArg, Principal, ServiceArg, needs
 from interlock.api.http import Body, Example, PathParameter, get, post
@@ -17,13 +16,14 @@ from interlock.control.claiming import Claim
 from interlock.control.rerun_preview import RerunPreview
 from interlock.control.run_views import RunDetail, RunPage
 from interlock.embedded.tokens import Scope
+from interlock.logs import get_logger
 from interlock.model import keys
 from interlock.model.errors import InvalidValueError, UnknownPipelineError
 from interlock.model.keys import RunKey
 from interlock.model.periods import parse_period
 from interlock.model.run import FailureCategory, JobEvent, JobRecord, RerunRequest
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _DECISION_SECONDS: Final = 2.0
 _RERUN: Final = Example(

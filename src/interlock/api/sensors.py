@@ -3,7 +3,6 @@
 from typing import Annotated, Any, Final
 
 import msgspec
-import structlog
 
 from interlock.api.auth import CallerArg, RatesArg, ServiceArg, needs
 from interlock.api.http import Body, Example, PathParameter, QueryParameter, delete, get, post, put
@@ -14,11 +13,12 @@ from interlock.control import views, writing
 from interlock.control.views import SensorPage, SensorView
 from interlock.control.writing import Written
 from interlock.embedded.tokens import Scope
+from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 from interlock.ports.limits import MAX_COMMIT_BYTES
 from interlock.ports.store import MAX_WRITES, Put
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _MOST: Final = 1000
 _OBSERVATION: Final = Example(summary="a row count", value={"count": 15432, "updatedAt": "2026-03-03T06:55:00Z"})

@@ -3,14 +3,14 @@
 from typing import Annotated, Final
 
 import msgspec
-import structlog
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, PathParameter, delete, get, post
 from interlock.api.problems import documented, not_found
 from interlock.embedded.tokens import Scope, Token
+from interlock.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _ASKED: Final = Example(summary="for a feed", value={"name": "airflow", "scopes": ["sensor:write"], "owners": ["etl"]})
 Names = Annotated[list[Annotated[str, msgspec.Meta(max_length=128)]], msgspec.Meta(max_length=1000)]

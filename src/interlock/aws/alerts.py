@@ -12,19 +12,19 @@ from hashlib import sha256
 from typing import Any, Final
 
 import msgspec
-import structlog
 
 from interlock.aws.clients import Clients
 from interlock.aws.failures import call
 from interlock.aws.settings import AwsSettings, SettingsError
 from interlock.config.alert_routes import AlertRoute, parse_alert_routes
 from interlock.control.alert_dispatcher import Delivery
+from interlock.logs import get_logger
 from interlock.model.errors import InvalidValueError
 from interlock.ports.channel import Alert
 
 LONGEST_VISIBILITY: Final = timedelta(hours=12)
 """SQS hides a message for at most 12 hours."""
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Queued(msgspec.Struct, frozen=True):

@@ -8,18 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, assert_never
 
-import structlog
-
 from interlock.aws.alerts import AlertQueue, Queued, identity_of, queued_at, read_queued
 from interlock.control import delivering
 from interlock.control.delivering import GivenUp, Postponed, Sent
 from interlock.control.delivery_records import DeliveryState, StoredLedger
+from interlock.logs import get_logger
 from interlock.model.errors import InvalidValueError
 from interlock.ports.channel import Channel
 from interlock.ports.clock import Clock
 from interlock.ports.store import Store
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Dispatcher:

@@ -9,9 +9,10 @@ from interlock.aws import controller as wiring
 from interlock.aws.controller import Controller
 from interlock.aws.logs import configure_logs
 from interlock.aws.settings import Function
+from interlock.logs import get_logger
 from interlock.model.errors import InvalidValueError
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 Handle = Callable[[Controller, Mapping[str, Any]], Any]
 

@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
-import structlog
-
+from interlock.logs import get_logger
 from interlock.model.config import JobType
 from interlock.model.errors import InterlockError
 from interlock.model.keys import RunKey, Table
@@ -23,7 +22,7 @@ TYPES: Final = frozenset({JobType.GLUE, JobType.EMR, JobType.EMR_SERVERLESS, Job
 """The types whose ends EventBridge tells of."""
 _REMEMBERED: Final = timedelta(days=8)
 """A job that was given up may still end: a late success completes its run."""
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def find_run(store: Store, job_id: str) -> tuple[RunKey, int] | None:

@@ -7,11 +7,10 @@ does; what it was to write stays as it was.
 import threading
 from typing import Any, Final
 
-import structlog
-
 from interlock.control import probing
 from interlock.control.context import Control
 from interlock.control.probing import Claim
+from interlock.logs import get_logger
 from interlock.model.durations import Duration, format_duration
 from interlock.model.errors import ProbeError
 from interlock.model.run import Run
@@ -19,7 +18,7 @@ from interlock.ports.probes import Prober
 
 # A kind of probe that keeps its timeout says so better than we can.
 _LENIENCE: Final = 0.5
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class _Look:

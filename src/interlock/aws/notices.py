@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
-import structlog
 
 from interlock.aws import job_runs
 from interlock.control import execution_ends, records, waking, writing
 from interlock.control.context import Control
+from interlock.logs import get_logger
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import RunKey
 from interlock.model.run import RunStatus
@@ -25,7 +25,7 @@ _JOBS: Final[Mapping[str, tuple[str, str, frozenset[str]]]] = {
     "EMR Serverless Job Run State Change": ("jobRunId", "state", frozenset({"SUCCESS", "FAILED", "CANCELLED"})),
     EXECUTION: ("executionArn", "status", frozenset({"SUCCEEDED", "FAILED", "TIMED_OUT", "ABORTED"})),
 }
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class ExecutionEnd(msgspec.Struct, frozen=True, tag=True):

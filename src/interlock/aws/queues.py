@@ -6,12 +6,11 @@ A queue brings a failed message again, and after its third receipt puts it whole
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import structlog
-
 from interlock.aws.controller import Controller
+from interlock.logs import get_logger
 from interlock.ports.timers import Timer
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def receive_timers(controller: Controller, event: Mapping[str, Any], fire: Callable[[Timer], object]) -> dict[str, Any]:

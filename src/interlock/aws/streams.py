@@ -15,10 +15,10 @@ from datetime import datetime
 from typing import Any, Final
 
 import msgspec
-import structlog
 
 from interlock.aws.changes import change_of
 from interlock.aws.dead_letters import Letter
+from interlock.logs import get_logger
 from interlock.model.errors import AccessError, StoreError, StoreUnavailableError, UnavailableError
 from interlock.model.keys import Table
 from interlock.model.times import epoch_millis
@@ -29,7 +29,7 @@ MAX_TRIES: Final = 3
 SERVICE_DOWN: Final = (UnavailableError, StoreUnavailableError, AccessError)
 """What fails because of a service or a missing right, whatever the record: nothing is given up for it."""
 _WITHIN_A_SECOND: Final = 999
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 Handler = Callable[[Sequence[Change]], object]
 Bury = Callable[[Table, Letter], None]

@@ -16,12 +16,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-import structlog
 from botocore.exceptions import BotoCoreError, ClientError
 
 from interlock.aws.clients import Clients
 from interlock.aws.failures import call, code_of, translated
 from interlock.aws.settings import AwsSettings, SettingsError
+from interlock.logs import get_logger
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import Table
 from interlock.ports.clock import Clock
@@ -39,7 +39,7 @@ _OVERDUE: Final = timedelta(minutes=15)
 # As long as a queue may keep a message (14 days), and a day.
 _REMEMBERED: Final = timedelta(days=15)
 _SCHEDULER_AGE: Final = 86_400
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Armed(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

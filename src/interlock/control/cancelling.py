@@ -7,18 +7,17 @@ a crash. What the job then came to decides: a failure is the cancellation, a suc
 
 from typing import Literal
 
-import structlog
-
 from interlock.control import completion, records, starting, waking
 from interlock.control.context import Control
 from interlock.decide import transitions
+from interlock.logs import get_logger
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InvalidValueError, JobStopError
 from interlock.model.keys import RunKey
 from interlock.model.run import Cancel, Run, RunStatus
 from interlock.ports.store import Write
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 Outcome = Literal["cancelled", "stopping"]
 

@@ -12,14 +12,14 @@ from datetime import datetime
 from typing import Protocol
 
 import msgspec
-import structlog
 
 from interlock.control.alert_dispatcher import Failing, Verdict, judge, pause_after, remember_thread, thread_of
+from interlock.logs import get_logger
 from interlock.ports.channel import Alert, Channel, DeliveryError
 from interlock.ports.clock import Clock
 from interlock.ports.store import Store, Update
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Standing(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-import structlog
 from msgspec.structs import replace
 
 from interlock.control import (
@@ -28,6 +27,7 @@ from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.decide.rules import Verdict
 from interlock.decide.verdicts import Verdicts, read_verdicts, remember, with_history, write_verdicts
+from interlock.logs import get_logger
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError
@@ -38,7 +38,7 @@ from interlock.model.sensor import Sensor
 from interlock.ports.jobs import JobState, JobStatus
 from interlock.ports.store import Matches, Put, Require, Write
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 Output = dict[str, Any]
 SUPERSEDED: Final = "superseded"

@@ -3,14 +3,13 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-import structlog
-
 from interlock.control import catalog, opening, readiness, records, starting
 from interlock.control.catalog import InForce
 from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.decide.real_periods import no_such_period
 from interlock.decide.reruns import RerunRefusal, RerunVerdict, decide_rerun
+from interlock.logs import get_logger
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import UnknownPipelineError
@@ -21,7 +20,7 @@ from interlock.model.run import Baseline, JobEvent, JobRecord, RerunRequest, Run
 from interlock.ports.jobs import JobStarted, JobState
 from interlock.ports.store import Delete, Key, Matches, Missing, Put, Store, Update, Write
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _KEPT: Final = timedelta(days=7)
 LOST_AFTER: Final = timedelta(minutes=10)

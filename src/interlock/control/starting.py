@@ -10,12 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import msgspec
-import structlog
 
 from interlock.control import catalog, completion, records
 from interlock.control.context import Control
 from interlock.decide import retries, transitions
 from interlock.decide.templates import fill
+from interlock.logs import get_logger
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, InvalidValueError, JobStartError
 from interlock.model.events import Event, EventType
@@ -25,7 +25,7 @@ from interlock.model.times import zone
 from interlock.ports.jobs import JobRequest, JobRunner, JobStarted, JobState, JobStatus, Recovery
 from interlock.ports.store import Write
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 Output = dict[str, Any]
 # `reported_by` of a job-log record that the execution wrote itself: it need not be woken for that.

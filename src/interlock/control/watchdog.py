@@ -14,7 +14,6 @@ from functools import partial
 from typing import Final
 
 import msgspec
-import structlog
 
 from interlock.control import (
     brakes,
@@ -42,6 +41,7 @@ from interlock.decide import expected, sla, watchdog
 from interlock.decide.expected import Latest, declared_granularity, expected_granularity
 from interlock.decide.sensors import key_matches, run_period, trigger_match
 from interlock.decide.watchdog import Finding
+from interlock.logs import get_logger
 from interlock.model import keys
 from interlock.model.config import Calendar, PipelineConfig, Schedule, Sla, Trigger
 from interlock.model.events import Event, EventType
@@ -53,7 +53,7 @@ from interlock.model.times import format_instant, parse_instant, to_local, zone
 from interlock.ports.executions import StartResult
 from interlock.ports.store import Delete, Item, Key, Matches, Put, Write
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _RECENT: Final = 50
 _MOST_AHEAD: Final = 90

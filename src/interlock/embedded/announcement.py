@@ -6,13 +6,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from interlock.embedded import discovery
+from interlock.logs import get_logger
 
 _AGAIN_SECONDS: Final = 2.0
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Announcement:

@@ -9,14 +9,13 @@ import threading
 from datetime import datetime, timedelta
 from typing import Final
 
-import structlog
-
 from interlock.control import ticks
 from interlock.control.context import Control
 from interlock.control.ticks import Place
+from interlock.logs import get_logger
 from interlock.model.config import Schedule
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _TRY_AGAIN: Final = timedelta(seconds=1)
 
 

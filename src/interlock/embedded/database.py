@@ -15,7 +15,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-import structlog
 from greenlet import getcurrent
 
 from interlock.embedded.commit_guard import CommitGuard
@@ -23,6 +22,7 @@ from interlock.embedded.connection import connect, explain, open_store
 from interlock.embedded.fibers import Fiber
 from interlock.embedded.groups import Outcome, do_group
 from interlock.embedded.writer import AnyRequest, OnDeath, Work, WriterThread
+from interlock.logs import get_logger
 from interlock.model.errors import StoreError, StoreReplacedError
 from interlock.ports.clock import Clock
 
@@ -37,7 +37,7 @@ AFTER_COMMIT: Final = "after-commit"
 _POLL_SECONDS: Final = 0.01
 _HEAD: Final = "SELECT coalesce(max(seq), 0) FROM changes"
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Database:

@@ -15,8 +15,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
-import structlog
-
 from interlock.control.alert_dispatcher import Delivery
 from interlock.control.delivering import GivenUp, Postponed, Sent, Standing, Tried, deliver, report
 from interlock.embedded import delivery_rows
@@ -25,6 +23,7 @@ from interlock.embedded.database import Database
 from interlock.embedded.dead_letters import Failure, LetterKind, bury
 from interlock.embedded.delivery_rows import COLUMNS, DeliveryRow, DeliveryState, instant, row_of
 from interlock.embedded.store import SqliteStore
+from interlock.logs import get_logger
 from interlock.model.events import EVENT_TTL_DAYS
 from interlock.model.times import epoch_millis
 from interlock.ports.channel import Channel
@@ -39,7 +38,7 @@ _COUNT: Final = "SELECT count(*) FROM deliveries WHERE state = ?"
 
 Mine = Callable[[str], bool]
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Deliveries:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import structlog
-
 from interlock.control import catalog, event_sink, orchestrator, router, sla_monitor, timers, watchdog
 from interlock.control.context import Control, Settings
 from interlock.control.quiet import Quiet
@@ -26,6 +24,7 @@ from interlock.embedded.sensor_usage import SqliteSensorUsage
 from interlock.embedded.store import SqliteStore
 from interlock.embedded.stream import StreamConsumer
 from interlock.embedded.timers import DueTimer, SqliteTimers
+from interlock.logs import get_logger
 from interlock.model import keys
 from interlock.model.keys import Table
 from interlock.ports.clock import Clock
@@ -33,7 +32,7 @@ from interlock.ports.jobs import JobOutput, JobRequest, JobRunner, JobStarted, J
 from interlock.ports.probes import Prober
 from interlock.ports.store import Change
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 # As Step Functions does: nobody starts an execution again after so long (see the port).
 EXECUTIONS_KEPT: Final = timedelta(days=90)

@@ -11,9 +11,8 @@ from datetime import datetime
 from functools import partial
 from typing import Final, Protocol
 
-import structlog
-
 from interlock.embedded.clock import real_seconds
+from interlock.logs import get_logger
 from interlock.ports.clock import Clock
 
 # The longest sleep: a machine that was suspended, or whose clock was set, is noticed this soon.
@@ -21,7 +20,7 @@ _MAX_SLEEP_SECONDS: Final = 5.0
 # After an error of the store itself: the same row would fail again at once.
 _COOL_DOWN_SECONDS: Final = 1.0
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class DueExecutions(Protocol):

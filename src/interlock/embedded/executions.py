@@ -22,7 +22,6 @@ from datetime import datetime
 from typing import Any, Final, Protocol, assert_never
 
 import msgspec
-import structlog
 
 from interlock.embedded import execution_rows as rows
 from interlock.embedded.asl import Machine
@@ -41,6 +40,7 @@ from interlock.embedded.asl_update_item import CONDITION_FAILED, UPDATE_ITEM, Up
 from interlock.embedded.database import Database
 from interlock.embedded.execution_rows import ExecutionRow, StaleRowError
 from interlock.embedded.execution_workers import ExecutionWorkers
+from interlock.logs import get_logger
 from interlock.model.errors import CommitRefusedError, InvalidValueError
 from interlock.model.times import epoch_millis
 from interlock.ports.clock import Clock
@@ -52,7 +52,7 @@ _MAX_NAME: Final = 80
 _PAGE: Final = 256
 
 TaskHandler = Callable[[dict[str, Any]], Any]
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class StoreWriter(Protocol):

@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeVar
 
 import msgspec
-import structlog
 
 from interlock.control import event_views, records
 from interlock.control.event_views import EventView
 from interlock.embedded.database import Database, Row
+from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 from interlock.model.events import Event
 from interlock.model.keys import PIPELINE, SENSOR, Table
@@ -37,7 +37,7 @@ _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 _decode: Final = msgspec.json.Decoder(Item).decode
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 # What a sensor's change says besides its key: when it was received, where our API wrote it.

@@ -20,14 +20,14 @@ from functools import partial
 from queue import SimpleQueue
 from typing import Any, Final, Protocol, TypeVar
 
-import structlog
 from greenlet import GreenletExit, getcurrent, greenlet
 
+from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 
 T = TypeVar("T")
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _TARGET_THREADS: Final = 64
 _MOST_RESTING: Final = 64

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-import structlog
 
 from interlock import __version__
 from interlock.config.documents import Document
@@ -29,6 +28,7 @@ from interlock.control.config_files import ConfigFolder, InvalidFile
 from interlock.control.context import Control
 from interlock.decide.config_folder import Folder, Verdict, judge, settled
 from interlock.embedded.targets import abilities
+from interlock.logs import get_logger
 from interlock.model import keys
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.keys import check_id
@@ -37,7 +37,7 @@ from interlock.ports.store import Delete
 
 EVERY_SECONDS: Final = 1.0
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 Stamp = tuple[str, int, int, int, int, int]
 Fingerprint = frozenset[Stamp]

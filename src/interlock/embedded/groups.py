@@ -9,12 +9,11 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import structlog
-
 from interlock.embedded.writer import AnyRequest, Work
+from interlock.logs import get_logger
 from interlock.model.errors import StoreError
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Outcome(NamedTuple):

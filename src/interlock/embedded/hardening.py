@@ -4,11 +4,11 @@ import ctypes
 import sys
 from typing import Final
 
-import structlog
+from interlock.logs import get_logger
 
 _PR_SET_DUMPABLE: Final = 4
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def hide_memory() -> None:

@@ -6,14 +6,13 @@ names no path, address or secret. A question that fails is an answer, too.
 
 from collections.abc import Callable, Iterable
 
-import structlog
-
+from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 
 # Answers with one sentence for each thing that is wrong. Called often, on the threads of requests: it must be cheap.
 HealthCheck = Callable[[], Iterable[str]]
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class HealthChecks:

@@ -17,9 +17,9 @@ from functools import partial
 from typing import Final
 
 import msgspec
-import structlog
 
 from interlock.embedded.dead_letters import Failure
+from interlock.logs import get_logger
 from interlock.model.errors import StoreUnavailableError
 from interlock.ports.clock import Clock
 from interlock.ports.store import Change
@@ -31,7 +31,7 @@ Spawn = Callable[[Callable[[], None]], None]
 FIRST_PAUSE: Final = 0.1
 _BROKEN_STORE_PAUSE: Final = 1.0
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Segment(msgspec.Struct, frozen=True):

@@ -16,9 +16,8 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Final, TextIO
 
-import structlog
-
 from interlock.embedded.clock import pause
+from interlock.logs import get_logger
 
 _MOST_LINES: Final = 5000
 _LONGEST_LINE: Final = 16 * 1024
@@ -27,7 +26,7 @@ _RETRY_SECONDS: Final = 0.5
 # How long the end of the process waits for its last lines.
 _DRAIN_SECONDS: Final = 1.0
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class LogSink:

@@ -10,16 +10,15 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import structlog
-
 from interlock.control import catalog, probing
 from interlock.control.context import Control
 from interlock.control.probing import Claim
 from interlock.decide.probes import is_dated
+from interlock.logs import get_logger
 from interlock.model.errors import ProbeError
 from interlock.model.run import RunStatus
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _TRY_AGAIN: Final = timedelta(seconds=1)
 
 

@@ -10,17 +10,16 @@ import time
 from datetime import timedelta
 from typing import Any, Final
 
-import structlog
-
 from interlock.control.context import Control
 from interlock.control.probing import Claim
 from interlock.embedded.clock import real_seconds
 from interlock.embedded.probe_clock import ProbeClock, ProbeEntry, finish
+from interlock.logs import get_logger
 from interlock.model.durations import Duration, format_duration
 from interlock.model.errors import ProbeError
 from interlock.ports.probes import Prober, ProbeRequest
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 AT_ONCE: Final = 32
 _LONGEST_WAIT: Final = 1.0

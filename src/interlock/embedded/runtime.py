@@ -12,13 +12,13 @@ from functools import partial
 from typing import Final
 
 import msgspec
-import structlog
 
 from interlock.embedded.clock import real_seconds
 from interlock.embedded.engine import Engine
 from interlock.embedded.probe_threads import ProbeThreads
+from interlock.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 # Executions under way at once: they wait for commits most of the time, and what waits together is flushed together.
 WORKERS: Final = 128

@@ -14,8 +14,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from interlock.config.alert_routes import AlertRoute
 from interlock.config.problems import Finding
 from interlock.control import writing
@@ -50,6 +48,7 @@ from interlock.embedded.workload import read_workload
 from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
 from interlock.jobs.command.output import OutputKept
 from interlock.jobs.secrets import SecretStore
+from interlock.logs import get_logger
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, StoreError
 from interlock.model.events import Event
@@ -64,7 +63,7 @@ from interlock.ports.secrets import Secrets
 from interlock.ports.store import Put
 from interlock.probes.registry import Probes, ProbeSettings
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _HOUSEKEEPING_SECONDS: Final = 600.0
 _COMMANDS_AT_ONCE: Final = 32

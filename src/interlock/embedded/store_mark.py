@@ -15,15 +15,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from interlock.embedded.private_files import open_private
 from interlock.embedded.store_file import WAL
+from interlock.logs import get_logger
 from interlock.model.errors import StoreBehindError
 
 _DIGITS: Final = 19
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def mark_file(store: Path) -> Path:

@@ -13,10 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import structlog
-
 from interlock.embedded.connection import connect
 from interlock.embedded.database import Database
+from interlock.logs import get_logger
 
 _LOOK_SECONDS: Final = 1.0
 _LITTLE_SPACE: Final = 64 * 1024 * 1024
@@ -25,7 +24,7 @@ _CHECK_SECONDS: Final = 60.0
 _STEPS_BETWEEN_LOOKS: Final = 100_000
 _FINDINGS: Final = 3
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class StoreWatch:

@@ -11,11 +11,11 @@ from itertools import groupby
 from typing import Any, Final
 
 import msgspec
-import structlog
 
 from interlock.embedded.database import Database, Row
 from interlock.embedded.dead_letters import Failure, LetterKind, bury
 from interlock.embedded.lanes import Delivery, Handler, Lanes, Partition
+from interlock.logs import get_logger
 from interlock.model.errors import StoreError
 from interlock.model.keys import Table
 from interlock.ports.store import Change, Item
@@ -30,7 +30,7 @@ _BROKEN_STORE_SECONDS: Final = 1.0
 _PATIENCE: Final = 50
 
 _decode: Final = msgspec.json.Decoder(Item).decode
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class StreamConsumer:

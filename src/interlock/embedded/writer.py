@@ -18,10 +18,10 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
-import structlog
 from greenlet import getcurrent
 
 from interlock.embedded.fibers import Fiber, park
+from interlock.logs import get_logger
 from interlock.model.errors import StoreError
 
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _MAX_GROUP: Final = 500
 _PATIENCE: Final = 0.02
 
 OnDeath = Callable[[BaseException], None]
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Request:

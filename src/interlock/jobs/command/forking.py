@@ -11,12 +11,12 @@ from contextlib import suppress
 from typing import Final
 
 import msgspec
-import structlog
 
 from interlock.jobs.command import fork_server
+from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _ANSWER_SECONDS: Final = 30.0
 

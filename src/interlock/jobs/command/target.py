@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Final, assert_never
 
 import msgspec
-import structlog
 
 from interlock.jobs.command import wrapper as wrapper_program
 from interlock.jobs.command.folder import Claim, Exit, Phase, RunFolder, run_folders
@@ -30,6 +29,7 @@ from interlock.jobs.command.stop import stop_command
 from interlock.jobs.command.watch import ExitWatch
 from interlock.jobs.command.wrapper import OUTPUT
 from interlock.jobs.configs import read_config, refused
+from interlock.logs import get_logger
 from interlock.model.errors import InterlockError, JobStartError
 from interlock.model.job_configs import CommandConfig, Value
 from interlock.model.keys import RunKey
@@ -47,7 +47,7 @@ from interlock.ports.jobs import (
     Recovery,
 )
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 INHERITED: Final = ("PATH", "HOME", "LANG", "TZ")
 _LOADER: Final = ("LD_LIBRARY_PATH",)

@@ -12,9 +12,9 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-import structlog
+from interlock.logs import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _POLL_SECONDS: Final = 0.1
 
