@@ -77,6 +77,7 @@ $(PAGE): dashboard/node_modules/.stamp $(PAGE_SOURCES)
 
 bench: .venv/.stamp ## measure: prints a table, writes bench-results.json; about ten minutes
 	$(BIN)/python -m bench
+	@$(BIN)/python -m tests.aws.units print
 
 bench-report: .venv/.stamp ## draw what make bench measured into docs/performance.md
 	$(BIN)/python -m bench.report

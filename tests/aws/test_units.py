@@ -16,3 +16,4 @@ def test_transitions_are_few() -> None:
     # Ready at once, with an SLA, and one poll besides the first look at the job.
     assert units["run"]["transitions"] + units["sla"]["transitions"] == 14 + 5
     assert units["wait"]["transitions"] == units["poll"]["transitions"] == 5
+    assert units["idle pipeline in a pass"]["reads"] <= 8

@@ -1,10 +1,12 @@
 """Units per run, per wait, per poll, per idle pipeline: measured on the in-process AWS.
 
 `python -m tests.aws.units` writes `tests/aws/units.json`, from which the cost page is generated; a test compares it
-with what is measured. What a watchdog pass costs is told apart from the rest, because it comes anyway.
+with what is measured, and `make bench` prints both (`python -m tests.aws.units print`). What a watchdog pass costs is
+counted apart from the rest, because it comes anyway.
 """
 
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any, Final
@@ -102,5 +104,19 @@ def measured() -> dict[str, dict[str, float]]:
     }
 
 
+def beside() -> str:
+    """What is measured beside what is written down, a line each."""
+    pinned: dict[str, dict[str, float]] = json.loads(FILE.read_text(encoding="utf-8"))
+    lines = [f"{'AWS, units per':32}{'':32}{'measured':>10}{'pinned':>10}"]
+    for part, units in measured().items():
+        for name in sorted({*units, *pinned.get(part, {})}):
+            values = f"{units.get(name, 0):>10g}{pinned.get(part, {}).get(name, 0):>10g}"
+            lines.append(f"{part:32}{name:32}{values}")
+    return "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(measured(), indent=2) + "\n", encoding="utf-8")
+    if sys.argv[1:] == ["print"]:
+        sys.stdout.write(beside())
+    else:
+        FILE.write_text(json.dumps(measured(), indent=2) + "\n", encoding="utf-8")
