@@ -266,6 +266,13 @@ def test_the_base_of_these_tests_is_clean() -> None:
         (job("lambda", functionName="f", payload="${DATE"), "job.config.payload", "a template is not closed"),
         (upstream_rule(check="gte", field="rows", value=1), "validation.rules[0].field", "it has status, date"),
         (rule(check="age_lt", value="0s"), "validation.rules[0].value", "0s can never be met"),
+        (rule(check="age_lt", field="date", value="2d"), "validation.rules[0].field", '"date" can never be met'),
+        (rule(check="age_lt", field="hour", value="2h"), "validation.rules[0].field", "is no time; name a field"),
+        (
+            pipeline(schedule={"trigger": {"key": "k", "check": "age_lt", "field": "date", "value": "2d"}}),
+            "schedule.trigger.field",
+            '"date" can never be met',
+        ),
         (
             pipeline(validation={"rules": AGES}),
             "validation.rules[0].value",
@@ -308,6 +315,8 @@ def test_errors(document: dict[str, Any], path: str, words: str | None) -> None:
         rule(check="lt", value=0.5),
         rule(check="in", value=["a", 1, None]),
         rule(check="age_lt", value="PT2H"),
+        rule(check="age_lt", field="date", value="2d", period="any"),
+        rule(check="age_gt", field="date", value="2d"),
         job("command", command="python etl.py --day '${DATE}'", timeout="30m"),
         job("command", command=["python", "etl.py"], env={"A": "b"}),
         job("http", url="HTTPS://x", timeout="30s", method="put", expect=["${INTERLOCK_CODE}"]),

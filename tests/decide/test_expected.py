@@ -2,11 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import date
+from itertools import product
 from typing import Any
 
 import pytest
 
 from interlock.decide.expected import (
+    LATEST,
     calendar_reason,
     declared_granularity,
     expected_granularity,
@@ -81,6 +83,21 @@ def test_what_the_config_says_is_expected_whatever_ran(schedule: Schedule, sla: 
 def test_else_days_are_expected_unless_the_latest_runs_were_hours(latest: str, expected: Granularity) -> None:
     for sla in (None, Sla(deadline="10:00", ready_by="09:00")):
         assert expected_granularity(Schedule(trigger=LANDED), sla, lambda: runs(latest)) is expected
+
+
+def expected_after(history: str) -> Granularity:
+    """What is expected after runs of these kinds, the oldest first."""
+    return expected_granularity(Schedule(trigger=LANDED), None, lambda: runs(history[::-1][:LATEST]))
+
+
+@pytest.mark.parametrize("history", ["".join(kinds) for kinds in product("DH", repeat=6)])
+def test_three_hourly_runs_in_a_row_say_hours_and_one_stray_write_changes_nothing(history: str) -> None:
+    if history.endswith("HHH"):
+        assert expected_after(history) is HOUR
+    for steady, kind in (("DDDD", DAY), ("HHHH", HOUR)):
+        stray = "H" if kind is DAY else "D"
+        for after in range(5):
+            assert expected_after(history + steady + stray + steady[0] * after) is kind
 
 
 def test_the_hours_that_a_day_has() -> None:

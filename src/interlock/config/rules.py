@@ -20,6 +20,7 @@ from interlock.model.sensor import is_upstream
 # most 60 bytes each, besides what the sensors said.
 _MAX_REMEMBERED: Final = 60_000
 _PER_SENSOR: Final = 100
+_PERIOD_FIELDS: Final = frozenset({"date", "hour"})
 
 
 def check_rules(config: PipelineConfig) -> Iterator[Finding]:
@@ -107,7 +108,24 @@ def _check_upstream_field(rule: Rule, path: Path) -> Iterator[Finding]:
         yield Finding((*path, "field"), message)
 
 
+def _check_age_field(rule: Rule | Trigger, path: Path) -> Iterator[Finding]:
+    """`date` and `hour` say which period a write is for: what they may hold is no time, or one of 1970.
+
+    A write that holds a time there names no readable period and counts for no run. Only a rule with `period: any` reads
+    it all the same.
+    """
+    of_any_period = isinstance(rule, Rule) and rule.period == "any"
+    if rule.check is not Check.AGE_LT or rule.field not in _PERIOD_FIELDS or of_any_period:
+        return
+    message = (
+        f"{show(rule.field)} can never be met: it says which period a write is for, and is no time;"
+        " name a field that holds a time, such as updatedAt"
+    )
+    yield Finding((*path, "field"), message, needs=((*path, "check"),))
+
+
 def _check_condition(rule: Rule | Trigger, path: Path) -> Iterator[Finding]:
+    yield from _check_age_field(rule, path)
     if not rule.field and (rule.check is not Check.EXISTS or rule.field == ""):
         yield Finding((*path, "field"), f"is missing: {rule.check} compares a field of the sensor", needs=(path,))
     problem = _wrong_value(rule)
