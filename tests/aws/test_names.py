@@ -5,6 +5,7 @@ import pytest
 from interlock.aws.names import Function, Names, Queue, check_environment
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import Table
+from tests.aws.planned import resources
 
 PROD = Names("prod", "eu-west-1", "123456789012")
 
@@ -39,3 +40,28 @@ def test_what_is_no_environment(text: str) -> None:
 
 def test_what_is() -> None:
     assert [check_environment(text) for text in ("prod", "team-a", "e2", "a" * 31)]
+
+
+def test_the_module_gives_the_same_names() -> None:
+    """Whatever the CLI derives from environment, region and account is there, under that name."""
+    names = Names("test", "us-east-1", "123456789012")
+    planned = {
+        kind: {str(one.get("name") or one.get("function_name")) for address, one in found if address.startswith(kind)}
+        for kind in ("aws_dynamodb_table.", "aws_lambda_function.", "aws_sqs_queue.", "aws_sfn_state_machine.")
+        if (found := list(resources().items()))
+    }
+    assert planned["aws_dynamodb_table."] == set(names.tables.values())
+    assert planned["aws_lambda_function."] == {names.function(one) for one in Function}
+    assert planned["aws_sqs_queue."] == {names.queue(one) for one in Queue}
+    assert planned["aws_sfn_state_machine."] == {names.state_machine}
+
+
+def test_the_functions_are_given_the_same_names() -> None:
+    names = Names("test", "us-east-1", "123456789012")
+    given: dict[str, set[str]] = {}
+    for address, one in resources().items():
+        if address.startswith("aws_lambda_function."):
+            for name, value in one["environment"][0]["variables"].items():
+                given.setdefault(name, set()).add(value)
+    for name, value in names.variables.items():
+        assert given[name] == {value}, name

@@ -22,19 +22,19 @@ from interlock.aws.dead_letter_queues import QUEUES, AwsLetter, DeadLetterQueues
 from interlock.aws.dead_letter_queues import LetterKind as AwsLetterKind
 from interlock.aws.deployed import deployed_settings
 from interlock.aws.environment import Environment
-from interlock.aws.invoking import call_function
 from interlock.aws.lifecycle import deployed_timeout
 from interlock.aws.names import Function, Queue
 from interlock.aws.queue_depths import depth
 from interlock.aws.refusals import refusals
 from interlock.aws.settings import read_settings
+from interlock.aws.watching import run_pass
 from interlock.config.alert_routes import AlertRoute
 from interlock.config.problems import Finding
 from interlock.control.alert_tests import ChannelTest
 from interlock.control.config_files import degradations as file_degradations
 from interlock.control.context import Control
 from interlock.control.controller_view import FunctionView, Workload
-from interlock.control.records import control_key
+from interlock.control.watch_slices import last_complete
 from interlock.embedded.callbacks import Callbacks
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
@@ -47,14 +47,13 @@ from interlock.embedded.tokens import Tokens
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.events import Event
-from interlock.model.keys import CONTROLLER
-from interlock.model.times import parse_instant
 from interlock.ports.clock import Clock
 from interlock.ports.store import Put, Store
 
 _EVERY: Final = timedelta(minutes=5)
 _COUNTED_FOR: Final = timedelta(seconds=15)
 _WRITERS: Final = 16
+_READERS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +79,8 @@ class Console:
         self.callbacks = Callbacks(None)
         variables = environment.names.variables
         self._controller = Controller(read_settings(variables), Clients(environment.client), self.clock)
+        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="interlock-index")
+        self._controller.store.read_index_with(self._readers)
         self.dead_letters = _Letters(DeadLetterQueues(environment, self.store, self.clock), self._count_letters)
         self.feed = PolledFeed(self.store, self.clock)
         self.refusing = False
@@ -98,6 +99,7 @@ class Console:
         self.refusing = True
         self.feed.stop()
         self._writers.shutdown()
+        self._readers.shutdown()
         self.database.close()
         self.environment.close()
 
@@ -148,14 +150,12 @@ class Console:
     @property
     def watchdog(self) -> WatchdogState:
         """The latest whole pass of the deployed function."""
-        item = self.store.get(control_key(CONTROLLER, "WATCHDOG")) or {}
-        last = parse_instant(item.get("completeAt"))
+        last = last_complete(self.store)
         return WatchdogState(last_at=last, next_at=None if last is None else last + _EVERY)
 
     def watch(self) -> list[str]:
         """One pass, by the deployed function."""
-        said = call_function(self.environment, Function.WATCHDOG, {"source": "interlock.console"})
-        return [str(one) for one in said.get("failed", [])] if isinstance(said, dict) else []
+        return run_pass(self.environment, self.store)
 
     def workload(self, now: datetime) -> Workload:
         """As far as the queues say; armed timers are in EventBridge Scheduler and in SQS."""

@@ -15,7 +15,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar, assert_never
+from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
@@ -46,6 +46,9 @@ from interlock.ports.store import (
     Update,
     Write,
 )
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 REGISTRY: Final = "REGISTRY"
 """The partition that lists the pipelines with a CONFIG item."""
@@ -83,6 +86,11 @@ class DynamoStore:
         self._clock = clock
         self._pause = pause
         self.refused = refused
+        self._readers: Executor | None = None
+
+    def read_index_with(self, readers: "Executor") -> None:
+        """Ask the partitions of the index side by side from now on: for who reads the events of all pipelines."""
+        self._readers = readers
 
     # ------------------------------------------------------------------------------------------------ reading
 
@@ -228,29 +236,33 @@ class DynamoStore:
             first = max(first, behind)
         if limit <= 0 or first > end:
             return []
-        found: list[tuple[str, Record]] = []
-        for shard in range(INDEX_PARTITIONS):
-            arguments = {
-                "IndexName": INDEX,
-                "KeyConditionExpression": "#pk = :pk AND #sk BETWEEN :first AND :end",
-                "ExpressionAttributeNames": {"#pk": INDEX_PK, "#sk": INDEX_SK},
-                "ExpressionAttributeValues": {
-                    ":pk": {"S": _index_pk(type_, shard)},
-                    ":first": {"S": first},
-                    ":end": {"S": end},
-                },
-                "ScanIndexForward": not reverse,
-            }
-            count = 0
-            for raw in self._pages(Table.EVENTS, arguments, None, limit):
-                item, place = self._live(raw), raw[INDEX_SK]["S"]
-                if item is not None and place != behind:
-                    found.append((place, Record(Key(Table.EVENTS, raw[PK]["S"], raw[SK]["S"]), item)))
-                    count += 1
-                if count == limit:
-                    break
+        arguments = {
+            "IndexName": INDEX,
+            "KeyConditionExpression": "#pk = :pk AND #sk BETWEEN :first AND :end",
+            "ExpressionAttributeNames": {"#pk": INDEX_PK, "#sk": INDEX_SK},
+            "ScanIndexForward": not reverse,
+        }
+
+        def read(shard: int) -> list[tuple[str, Record]]:
+            values = {":pk": {"S": _index_pk(type_, shard)}, ":first": {"S": first}, ":end": {"S": end}}
+            return self._index_page({**arguments, "ExpressionAttributeValues": values}, behind, limit)
+
+        shards = range(INDEX_PARTITIONS)
+        pages = self._readers.map(read, shards) if self._readers is not None else map(read, shards)
+        found = [pair for page in pages for pair in page]
         found.sort(key=lambda pair: pair[0].encode(), reverse=reverse)
         return [record for _, record in found[:limit]]
+
+    def _index_page(self, arguments: Mapping[str, Any], behind: str | None, limit: int) -> list[tuple[str, Record]]:
+        """So many events of one partition of the index, each with its place, behind the one that is given."""
+        found: list[tuple[str, Record]] = []
+        for raw in self._pages(Table.EVENTS, arguments, None, limit):
+            item, place = self._live(raw), raw[INDEX_SK]["S"]
+            if item is not None and place != behind:
+                found.append((place, Record(Key(Table.EVENTS, raw[PK]["S"], raw[SK]["S"]), item)))
+            if len(found) == limit:
+                break
+        return found
 
     def _live(self, raw: Attributes | None) -> Item | None:
         if not raw or _expired(raw, self._seconds()):

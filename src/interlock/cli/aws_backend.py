@@ -7,6 +7,7 @@ settings and their version.
 
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -21,10 +22,11 @@ from interlock.aws.controller import Controller
 from interlock.aws.dead_letter_queues import DeadLetterQueues
 from interlock.aws.deployed import deployed_settings
 from interlock.aws.environment import Environment, open_environment
-from interlock.aws.invoking import call_function
 from interlock.aws.lifecycle import deployed_timeout
 from interlock.aws.names import Function
 from interlock.aws.settings import read_settings
+from interlock.aws.store import INDEX_PARTITIONS
+from interlock.aws.watching import run_pass
 from interlock.cli.control_backend import ALL, ControlBackend, answer
 from interlock.cli.store_access import nearest_names
 from interlock.client import answers
@@ -41,8 +43,8 @@ def opened(address: AwsAddress) -> "Iterator[AwsBackend]":
     """The environment of an address; an error says in one line why it cannot be had. Creates nothing."""
     environment = open_environment(address)
     try:
-        with _called_as(environment), nearest_names():
-            yield AwsBackend(environment)
+        with _called_as(environment), nearest_names(), ThreadPoolExecutor(INDEX_PARTITIONS) as readers:
+            yield AwsBackend(environment, readers)
     finally:
         environment.close()
 
@@ -70,11 +72,12 @@ class AwsBackend(ControlBackend):
 
     _look_seconds = 2.0
 
-    def __init__(self, environment: Environment) -> None:
+    def __init__(self, environment: Environment, readers: Executor) -> None:
         clock = SystemClock()
         self.environment = environment
         variables = {**os.environ, **environment.names.variables}
         self._controller = Controller(read_settings(variables), Clients(environment.client), clock)
+        self._controller.store.read_index_with(readers)
         super().__init__(self._controller.store, clock)
 
     @cached_property
@@ -118,9 +121,7 @@ class AwsBackend(ControlBackend):
 
     def run_watchdog(self) -> answers.WatchdogPass:
         """One pass of the watchdog, now, by the deployed function."""
-        said = call_function(self.environment, Function.WATCHDOG, {"source": "interlock.cli"})
-        failed = said.get("failed", []) if isinstance(said, dict) else []
-        return answers.WatchdogPass(failed_checks=[str(one) for one in failed])
+        return answers.WatchdogPass(failed_checks=run_pass(self.environment, self.store))
 
     def alerts(
         self, *, state: str | None = None, channel: str | None = None, limit: int | None = 100

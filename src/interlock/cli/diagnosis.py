@@ -245,11 +245,9 @@ def _future(backend: "StoreBackend") -> Check:
 
 def watched(store: "Store", advice: str) -> Iterator[Check]:
     """When did the watchdog last make a whole pass? Says nothing of a store that no controller ever ran on."""
-    from interlock.control.records import control_key
-    from interlock.model.keys import CONTROLLER
-    from interlock.model.times import parse_instant
+    from interlock.control.watch_slices import last_complete
 
-    at = parse_instant((store.get(control_key(CONTROLLER, "WATCHDOG")) or {}).get("completeAt"))
+    at = last_complete(store)
     if at is None:
         return
     ago = now() - at
