@@ -71,6 +71,16 @@ def test_a_name_is_used_once(client: Any, executions: StepFunctionsExecutions) -
     assert executions.start("one", INPUT) is StartResult.ALREADY_CLOSED
 
 
+def test_one_that_exists_and_is_not_found_yet_is_not_taken_for_closed(
+    client: Any, executions: StepFunctionsExecutions
+) -> None:
+    """A second part would begin beside the first."""
+    with Stubber(client) as stub:
+        stub.add_client_error("start_execution", "ExecutionAlreadyExists", http_status_code=400)
+        stub.add_client_error("describe_execution", "ExecutionDoesNotExist", http_status_code=400)
+        assert executions.start("one", INPUT) is StartResult.ALREADY_OPEN
+
+
 @pytest.mark.parametrize("code", ["TaskTimedOut", "TaskDoesNotExist", "InvalidToken"])
 def test_nobody_waits_for_the_token(client: Any, executions: StepFunctionsExecutions, code: str) -> None:
     with Stubber(client) as stub:

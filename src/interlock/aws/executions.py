@@ -21,6 +21,7 @@ from interlock.ports.executions import StartResult
 _SURELY_BEFORE: Final = timedelta(seconds=1)
 _SERVICE: Final = "stepfunctions"
 _NOBODY_WAITS: Final = frozenset({"InvalidToken", "TaskDoesNotExist", "TaskTimedOut"})
+_OPEN: Final = ("RUNNING", "PENDING_REDRIVE")
 
 
 class StepFunctionsExecutions:
@@ -41,19 +42,25 @@ class StepFunctionsExecutions:
         except (ClientError, BotoCoreError) as error:
             if not isinstance(error, ClientError) or code_of(error) != "ExecutionAlreadyExists":
                 raise translated(error, f"starting the execution {name}") from error
-            return StartResult.ALREADY_OPEN if self.is_open(name) else StartResult.ALREADY_CLOSED
+            # Only an end that was seen is certain: one that was just started may not be found yet.
+            ended = self._status(name) not in (None, *_OPEN)
+            return StartResult.ALREADY_CLOSED if ended else StartResult.ALREADY_OPEN
         before = answer["startDate"] < called - _SURELY_BEFORE
         return StartResult.ALREADY_OPEN if before else StartResult.STARTED
 
     def is_open(self, name: str) -> bool:
         """Was it started, and has it not ended, as far as Step Functions has heard by now?"""
+        return self._status(name) in _OPEN
+
+    def _status(self, name: str) -> str | None:
+        """What Step Functions says of it; None when it has not heard of it (yet)."""
         try:
             answer = self._client.describe_execution(executionArn=execution_arn(self._machine, name))
         except (ClientError, BotoCoreError) as error:
             if isinstance(error, ClientError) and code_of(error) == "ExecutionDoesNotExist":
-                return False
+                return None
             raise translated(error, f"looking at the execution {name}") from error
-        return bool(answer["status"] in ("RUNNING", "PENDING_REDRIVE"))
+        return str(answer["status"])
 
     def answer(self, token: str) -> bool:
         """Answer a task token: the wait that holds it ends now. False when nobody waits for it (any more)."""
