@@ -260,6 +260,15 @@ def test_an_alarm_becomes_an_event(here: Installation) -> None:
     assert found.item["timestamp"].startswith("2026-03-02T07:00:00")
 
 
+@pytest.mark.parametrize(("days", "kept_days"), [("", 90), ("7", 7)])
+def test_events_are_kept_as_long_as_the_environment_says(clock: ManualClock, days: str, kept_days: int) -> None:
+    with installation(clock, EVENTS_TTL_DAYS=days) as here:
+        alarm = {"alarmName": "dlq-depth", "state": "ALARM"}
+        event_sink.handle(here.controller, {"detail-type": "INFRA_ALARM", "detail": alarm})
+        (found,) = here.controller.store.events_by_type("INFRA_ALARM", since=0, until=2**42, limit=5)
+        assert found.item["ttl"] == int(START.timestamp()) + kept_days * 86_400
+
+
 @pytest.mark.parametrize(
     ("told", "said"),
     [

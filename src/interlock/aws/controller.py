@@ -115,7 +115,14 @@ class Controller:
     @cached_property
     def store(self) -> DynamoStore:
         """The four tables."""
-        return DynamoStore(self.clients("dynamodb"), self.settings.tables, self.clock, pause=pause, refused=refused)
+        return DynamoStore(
+            self.clients("dynamodb"),
+            self.settings.tables,
+            self.clock,
+            pause=pause,
+            refused=refused,
+            event_ttl=self.settings.event_ttl,
+        )
 
     @cached_property
     def executions(self) -> StepFunctionsExecutions:

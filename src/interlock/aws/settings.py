@@ -14,7 +14,6 @@ import msgspec
 
 from interlock.aws.logs import LEVELS
 from interlock.model.errors import InvalidValueError
-from interlock.model.events import EVENT_TTL_DAYS
 from interlock.model.keys import Table
 
 
@@ -88,7 +87,8 @@ class AwsSettings(msgspec.Struct, frozen=True, kw_only=True):
     dlq_urls: Mapping[Table, str] = {}
     execution_timeout: timedelta = timedelta(hours=4)
     trigger_max_attempts: int = 3
-    event_ttl: timedelta = timedelta(days=EVENT_TTL_DAYS)
+    event_ttl: timedelta | None = None
+    """How long events are kept; None: as long as the controller says."""
     pools: Mapping[str, int] = {}
     alerts: tuple[Mapping[str, Any], ...] = ()
     allow_private: bool | tuple[str, ...] = False
@@ -126,7 +126,7 @@ def _settings(checked: Mapping[str, Any], variables: Mapping[str, str]) -> AwsSe
         dlq_urls={table: url for table in Table if (url := checked.get(f"{table.name}_DLQ_URL"))},
         alert_dlq_url=checked["ALERT_DLQ_URL"] or re.sub(r"\.fifo$", "-dlq.fifo", alert_queue),
         execution_timeout=timedelta(seconds=checked["SFN_TIMEOUT_SECONDS"] or 14_400),
-        event_ttl=timedelta(days=checked["EVENTS_TTL_DAYS"] or EVENT_TTL_DAYS),
+        event_ttl=timedelta(days=days) if (days := checked["EVENTS_TTL_DAYS"]) else None,
         allow_private=checked["ALLOW_PRIVATE_ADDRESSES"] or False,
         variables=dict(variables),
         **given,

@@ -15,6 +15,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeVar, assert_never
 
 import msgspec
@@ -79,13 +80,18 @@ class DynamoStore:
         *,
         pause: Callable[[float], object] = _sleep,
         refused: Callable[[PipelineConfig], Sequence[str]] = lambda _: (),
+        event_ttl: timedelta | None = None,
     ) -> None:
-        """`refused`: why the functions of this environment cannot run a config; see `catalog`."""
+        """`refused`: why the functions of this environment cannot run a config; see `catalog`.
+
+        `event_ttl`: how long this environment keeps events, where that is another time than the controller's own.
+        """
         self._client = client
         self._tables = dict(tables)
         self._clock = clock
         self._pause = pause
         self.refused = refused
+        self._event_ttl = event_ttl
         self._readers: Executor | None = None
 
     def read_index_with(self, readers: "Executor") -> None:
@@ -280,7 +286,7 @@ class DynamoStore:
             return None
         check_commit(writes)
         _check_names(writes)
-        pending = [*writes, *_registered(writes)]
+        pending = [*(self._kept_for(write) for write in writes), *_registered(writes)]
         if len(pending) > MAX_WRITES:
             raise CommitRefusedError(f"{len(writes)} writes with a CONFIG: at most {MAX_WRITES - 1}, split it")
         remains: dict[int, Attributes] = {}
@@ -292,6 +298,15 @@ class DynamoStore:
                 return Conflict(broken) if broken else None
             remains |= expired
         raise UnavailableError(f"expired items under {writes[0].key.pk} kept changing during a commit")
+
+    def _kept_for(self, write: Write) -> Write:
+        """An event with the time that this environment keeps events for."""
+        ours = isinstance(write, Put) and write.key.table is Table.EVENTS and {"type", "ttl"} <= write.item.keys()
+        millis = write.key.sk.partition("#")[0]
+        if self._event_ttl is None or not ours or not isinstance(write, Put) or not millis.isdigit():
+            return write
+        until = int(millis) // 1000 + int(self._event_ttl.total_seconds())
+        return msgspec.structs.replace(write, item={**write.item, "ttl": until})
 
     def _only_remains(self, write: Write, old: Attributes) -> bool:
         """Did an update fail only because the remains of an expired item are in its way?"""
