@@ -1,7 +1,10 @@
-"""StepFunctionsExecutions: names, closed executions and tokens on moto, and answers that only AWS gives."""
+"""StepFunctionsExecutions: the conformance suite, and on moto what Step Functions answers to names and tokens."""
 
+import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,11 +15,75 @@ from moto import mock_aws
 from interlock.aws.clients import Clients
 from interlock.aws.clock import LambdaClock
 from interlock.aws.executions import StepFunctionsExecutions, execution_arn
+from interlock.aws.store import DynamoStore
 from interlock.model.errors import AccessError, ThrottledError, UnavailableError
+from interlock.model.keys import Table
 from interlock.ports.executions import StartResult
-from tests.aws.dynamo import session
+from tests.aws.dynamo import TABLES, dynamo, session
 from tests.aws.installation import ACCOUNT, MACHINE
+from tests.aws.world.calls import Call, Calls
+from tests.aws.world.functions import Answer
+from tests.aws.world.machine import StateMachine
+from tests.aws.world.plan import PlannedMachine
+from tests.conformance.executions_suite import ExecutionsSuite, ExecutionsWorld, flow
 from tests.conformance.manual_clock import ManualClock
+
+TABLE = TABLES[Table.CONTROL]
+
+
+class StatesClient:
+    """A client of the world's Step Functions, by boto3's names."""
+
+    def __init__(self, machine: StateMachine) -> None:
+        self._machine = machine
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        operation = "".join(part.capitalize() for part in name.split("_"))
+        return lambda **arguments: self._machine(Call("test", "stepfunctions", operation, arguments, dict))
+
+
+class World(ExecutionsWorld):
+    """The suite's flow on Step Functions and DynamoDB, on virtual time."""
+
+    def __init__(self, client: Any) -> None:
+        self.clock = ManualClock()
+        self.said = []
+        planned = PlannedMachine(MACHINE.rsplit(":", 1)[1], json.dumps(flow(TABLE, "task")), ROLE)
+        plan: Any = SimpleNamespace(machine=planned)
+        functions: Any = SimpleNamespace(invoke=self._invoke)
+        self.machine = StateMachine(plan, clock=self.clock, calls=Calls(), functions=functions, publish=lambda *_: None)
+        self.machine.use(client)
+        self.store = DynamoStore(client, TABLES, self.clock, pause=lambda _: None)
+        states = StatesClient(self.machine)
+        self.executions = StepFunctionsExecutions(Clients(lambda _: states), planned.arn, self.clock)
+
+    def _invoke(self, _: str, text: str) -> Answer:
+        self.said.append(json.loads(text)["said"])
+        return Answer(None)
+
+    def settle(self) -> None:
+        while self.machine.run_due(self.clock.now()):
+            pass
+
+    def advance(self, seconds: float) -> None:
+        end = self.clock.now() + timedelta(seconds=seconds)
+        while (due := self.machine.next_at()) is not None and due <= end:
+            self.clock.advance(seconds=max(0.0, (due - self.clock.now()).total_seconds()))
+            self.settle()
+        self.clock.advance(seconds=(end - self.clock.now()).total_seconds())
+
+
+class TestOnTheWorldsStepFunctions(ExecutionsSuite):
+    repeated_at_once = StartResult.STARTED
+
+    @contextmanager
+    def open_world(self) -> Iterator[ExecutionsWorld]:
+        clock = ManualClock()
+        with dynamo(clock) as client:
+            yield World(client)
+
+
+# ---------------------------------------------------------------------------------------------------------- on moto
 
 INPUT = {"pipeline": "gold", "attempt": 1}
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/states"
