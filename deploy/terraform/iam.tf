@@ -187,7 +187,7 @@ locals {
       {
         Sid      = "Events"
         Effect   = "Allow"
-        Action   = concat(local.read_actions, local.write_actions)
+        Action   = ["dynamodb:PutItem"]
         Resource = [local.table_arns["events"]]
       },
       {
@@ -207,7 +207,7 @@ locals {
       {
         Sid      = "ThreadsAndDeliveries"
         Effect   = "Allow"
-        Action   = concat(local.read_actions, local.write_actions)
+        Action   = ["dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"]
         Resource = [local.table_arns["events"]]
       },
       {

@@ -9,8 +9,41 @@ from tests.aws.rights import FILE
 from tests.aws.world.rights import Need, allowed, unused
 from tests.aws.world.terraform import shipped
 
+_TIMERS: Final = (
+    "ArmTimersNearby: sqs:SendMessage",
+    "ArmTimersNearby: arn:aws:sqs:us-east-1:123456789012:test-interlock-timers",
+    "ArmTimersNearby: arn:aws:sqs:us-east-1:123456789012:test-interlock-sla-timers",
+    "ArmTimersFarAhead: scheduler:CreateSchedule",
+    "ArmTimersFarAhead: scheduler:UpdateSchedule",
+    "LetSchedulerSend: iam:PassRole",
+    "LetSchedulerSend: arn:aws:iam::123456789012:role/test-interlock-scheduler",
+)
 # Given, and not seen in the recording; each with the reason.
-UNSEEN: Final[dict[str, dict[str, str]]] = {}
+UNSEEN: Final[dict[str, dict[str, str]]] = {
+    "alert-dispatcher": {
+        "ThreadsAndDeliveries: dynamodb:DeleteItem": "a channel that works again after its alerts had to wait",
+    },
+    "orchestrator": {
+        "State: dynamodb:UpdateItem": "the next in the line for a pool is woken by whoever gives a slot back",
+        "LookAtExecutions: states:DescribeExecution": "a part of an execution whose start was repeated",
+        "LookAtExecutions: arn:aws:states:us-east-1:123456789012:execution:test-interlock-pipeline:*": "the same",
+        "WakeExecutions: states:SendTaskSuccess": "the next in the line for a pool",
+        "WakeExecutions: *": "the same",
+    },
+    "sla-monitor": {
+        **dict.fromkeys(_TIMERS, "the stream-router arms first, unless its stream is behind"),
+        "State: dynamodb:UpdateItem": "one set of rights for all functions that run control/",
+        "State: arn:aws:dynamodb:us-east-1:123456789012:table/test-interlock-joblog": "the same",
+        "State: arn:aws:dynamodb:us-east-1:123456789012:table/test-interlock-rerun": "the same",
+    },
+    "watchdog": {
+        **dict.fromkeys(_TIMERS, "a timer that was lost is armed again when it is overdue"),
+        "ArmTimersFarAhead: scheduler:DeleteSchedule": "a timer that moved nearer",
+        "ArmTimersFarAhead: arn:aws:scheduler:us-east-1:123456789012:schedule/test-interlock-timers/*": "the same",
+        "TakeSlices: lambda:InvokeFunction": "more than 500 pipelines: tests/aws/test_watchdog.py",
+        "TakeSlices: arn:aws:lambda:us-east-1:123456789012:function:test-interlock-watchdog": "the same",
+    },
+}
 
 
 def _used(role: str) -> set[Need]:

@@ -27,6 +27,18 @@ _STREAM: Final = ("DescribeStream", "GetRecords", "GetShardIterator")
 _QUEUE: Final = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
 _LOGS: Final = ("CreateLogStream", "PutLogEvents")
 
+# Step Functions Developer Guide, "Using CloudWatch Logs to log execution history": what the machine's role needs.
+_DELIVERY: Final = (
+    "CreateLogDelivery",
+    "DeleteLogDelivery",
+    "DescribeLogGroups",
+    "DescribeResourcePolicies",
+    "GetLogDelivery",
+    "ListLogDeliveries",
+    "PutResourcePolicy",
+    "UpdateLogDelivery",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Need:
@@ -96,6 +108,7 @@ def needs_of_services(plan: Plan, role: str) -> Iterator[Need]:
         for function in plan.functions:
             if function.arn in plan.machine.definition:
                 yield Need("lambda:InvokeFunction", function.arn)
+        yield from (Need(f"logs:{one}", "*") for one in _DELIVERY)
     for queue in plan.queues:
         if role.endswith("-scheduler") and queue.name.endswith(("-timers", "-scheduler-dlq")):
             yield Need("sqs:SendMessage", queue.arn)
