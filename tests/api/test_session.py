@@ -13,9 +13,10 @@ import pytest
 
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.database import Database
+from interlock.embedded.owner_token import for_sessions
 from interlock.embedded.service import Service
 from interlock.embedded.sessions import CODE_MS, IDLE_MS, LONGEST_MS, Sessions
-from interlock.embedded.tokens import Scope, Tokens
+from interlock.embedded.tokens import Scope, Token, Tokens
 from tests.api.running import WAIT, pipeline, problem, running, until
 from tests.conformance.manual_clock import ManualClock
 
@@ -223,6 +224,13 @@ def test_streams_end_with_what_they_were_opened_with(guarded: Guarded, how: str)
 # ------------------------------------------------------------------------------------------------- single-use codes
 
 
+def local_token(tokens: Tokens) -> Token:
+    """The owner's token, which such a session is bound to."""
+    found = for_sessions(tokens)
+    assert found is not None
+    return found
+
+
 def test_a_code_begins_one_session(guarded: Guarded) -> None:
     service, client, texts = guarded
     bearer = {"Authorization": f"Bearer {texts['operate']}"}
@@ -231,7 +239,7 @@ def test_a_code_begins_one_session(guarded: Guarded) -> None:
     client.cookies.clear()
     assert begun.json()["name"] == "operate"
     problem(client.post(f"{V1}/session", json={"code": code}, headers=own(client)), 401, "unauthorized")
-    local = service.sessions.make_code(None)
+    local = service.sessions.make_code(local_token(service.tokens))
     begun = client.post(f"{V1}/session", json={"code": local}, headers=own(client))
     client.cookies.clear()
     assert begun.json()["scopes"] == list(Scope)
@@ -248,7 +256,7 @@ def test_a_code_of_a_revoked_token_begins_nothing(guarded: Guarded) -> None:
 
 def test_neither_codes_nor_cookies_nor_tokens_are_logged(guarded: Guarded, capfd: pytest.CaptureFixture[str]) -> None:
     service, client, texts = guarded
-    code = service.sessions.make_code(None)
+    code = service.sessions.make_code(local_token(service.tokens))
     client.post(f"{V1}/session", json={"code": code}, headers=own(client))
     client.cookies.clear()
     with logged_in(client, texts["read"]) as browser:
@@ -273,7 +281,7 @@ def kept() -> Iterator[tuple[Database, Tokens, ManualClock]]:
 def test_a_session_ends_after_twelve_idle_hours(kept: tuple[Database, Tokens, ManualClock]) -> None:
     database, tokens, clock = kept
     sessions = Sessions(database, tokens, clock)
-    value = sessions.begin(None)
+    value = sessions.begin(local_token(tokens))
     for _ in range(3):
         clock.advance(milliseconds=IDLE_MS - 1)
         assert Sessions(database, tokens, clock).find(value) is not None
@@ -284,7 +292,7 @@ def test_a_session_ends_after_twelve_idle_hours(kept: tuple[Database, Tokens, Ma
 
 def test_a_session_ends_after_seven_days_however_much_it_is_used(kept: tuple[Database, Tokens, ManualClock]) -> None:
     database, tokens, clock = kept
-    value = Sessions(database, tokens, clock).begin(None)
+    value = Sessions(database, tokens, clock).begin(local_token(tokens))
     used = 0
     while used + IDLE_MS // 2 < LONGEST_MS:
         clock.advance(milliseconds=IDLE_MS // 2)
@@ -293,17 +301,17 @@ def test_a_session_ends_after_seven_days_however_much_it_is_used(kept: tuple[Dat
         database.write(lambda _: None)
     clock.advance(milliseconds=IDLE_MS // 2)
     assert Sessions(database, tokens, clock).find(value) is None
-    Sessions(database, tokens, clock).begin(None)
+    Sessions(database, tokens, clock).begin(local_token(tokens))
     assert database.read("SELECT count(*) FROM sessions") == [(1,)]
 
 
 def test_a_code_ends_after_five_minutes(kept: tuple[Database, Tokens, ManualClock]) -> None:
     database, tokens, clock = kept
     sessions = Sessions(database, tokens, clock)
-    code = sessions.make_code(None)
+    code = sessions.make_code(local_token(tokens))
     clock.advance(milliseconds=CODE_MS)
     assert sessions.redeem(code) is None
-    fresh = sessions.make_code(None)
+    fresh = sessions.make_code(local_token(tokens))
     clock.advance(milliseconds=CODE_MS - 1)
     assert sessions.redeem(fresh) is not None
     assert sessions.redeem(fresh) is None
@@ -313,6 +321,7 @@ def test_a_session_survives_a_restart(tmp_path: Path) -> None:
     with running(tmp_path) as (service, _):
         text, _ = service.tokens.create("me", [Scope.READ])
         token = service.tokens.verify(text)
+        assert token is not None
         value = service.sessions.begin(token)
     with running(tmp_path) as (service, client):
         headers = {"Cookie": f"interlock_session_{client.base_url.port}={value}"}

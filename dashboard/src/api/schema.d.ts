@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * All pipelines
-         * @description By id, each with its latest run; invalid ones with their errors.
+         * @description By id, each with its latest run; invalid ones with their errors. With a limited token, those it is for.
          */
         get: operations["listPipelines"];
         put?: never;
@@ -2130,7 +2130,8 @@ export interface components {
          * Token
          * @description What is known of a token; the token itself is known to its owner alone.
          *
-         *     `pipelines` and `owners` limit `sensor:write` and `job:write` to these; both empty means to none in particular.
+         *     `pipelines` and `owners` limit all that it allows to these; both empty means to none in particular. `networks` are
+         *     where it may be used from; empty means anywhere. `local`: the owner's token of this machine.
          */
         Token: {
             id: number;
@@ -2140,18 +2141,30 @@ export interface components {
             pipelines: string[];
             /** @default [] */
             owners: string[];
+            /** @default [] */
+            networks: string[];
             createdAt: string;
+            expiresAt?: string | null;
+            usedAt?: string | null;
             revokedAt?: string | null;
+            /** @default false */
+            local: boolean;
         };
         /**
          * TokenAsked
-         * @description Who it is for and what it allows; `pipelines` and `owners` limit `sensor:write` and `job:write`.
+         * @description Who it is for and what it allows.
+         *
+         *     `pipelines` and `owners` limit all of it, `networks` from where it may be used. `expires`: after how long it works
+         *     no more, or `never`.
          */
         TokenAsked: {
             name: string;
             scopes: components["schemas"]["Scope"][];
             pipelines?: string[];
             owners?: string[];
+            networks?: string[];
+            /** @default 365d */
+            expires: string;
         };
         /**
          * TokenList

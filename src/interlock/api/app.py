@@ -31,6 +31,7 @@ from interlock.api.gate import Gate
 from interlock.api.http.application import Application
 from interlock.api.http.messages import Asgi
 from interlock.api.http.openapi import About
+from interlock.api.logins import FailedLogins
 from interlock.api.metrics import Metrics
 from interlock.api.plain_writes import PlainWrites
 from interlock.api.served import Served
@@ -80,7 +81,13 @@ def create_app(
 ) -> Asgi:
     """The application; `Served` is started and stopped by the caller. `public_url`: where a proxy shows the page."""
     metrics = Metrics(service)
-    state = AppState(service, metrics, WriteRates(writes_per_second), public_url)
+    state = AppState(
+        service,
+        metrics,
+        WriteRates(writes_per_second),
+        FailedLogins(metrics.http.login_failed),
+        public_url=public_url,
+    )
     gate = Gate(create_api(state), state, streams=streams)
     # What a proxy on this machine says of its client; as uvicorn would have it, but not for plain writes.
     proxied = ProxyHeadersMiddleware(cast(Any, gate), os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1"))

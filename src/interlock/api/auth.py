@@ -7,6 +7,7 @@ the scope it needs; what a token is limited to is asked with the pipeline in han
 
 from http import HTTPStatus
 from typing import Annotated, Any, Final
+from urllib.parse import parse_qs
 
 import msgspec
 
@@ -25,7 +26,7 @@ LOCAL: Final = "local"
 SCOPE: Final = "scope"
 ACTIONS: Final = "actions"
 MAX_ID: Final = 128
-_CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="interlock"'}
+LISTS: Final = "lists"
 
 
 class Principal(msgspec.Struct, frozen=True):
@@ -60,7 +61,7 @@ class Principal(msgspec.Struct, frozen=True):
 
         Who is limited to some pipelines does not learn which others there are.
         """
-        if self.token is None:
+        if self.token is None or not self.token.limited:
             return
         found = catalog.stored(store, pipeline) if pipeline and len(pipeline) <= MAX_ID else None
         self.check_for(scope, pipeline, found.config if found is not None else None)
@@ -70,25 +71,25 @@ class Principal(msgspec.Struct, frozen=True):
 
 def authenticate(service: Served, shown: Credentials) -> Principal | None:
     """The caller who shows this; None when nobody can be told."""
-    if not service.tokens.required():
-        return Principal(LOCAL) if shown.own_user or service.settings.insecure_no_auth else None
+    tokens = service.tokens
+    if not tokens.required():
+        if service.settings.insecure_no_auth:
+            return Principal(LOCAL)
+        if shown.own_user and tokens.own_user_may():
+            return Principal(LOCAL, tokens.local())
+    token = _token_of(service, shown)
+    if token is None:
+        return None
+    tokens.note_use(token)
+    return Principal(token.name, token)
+
+
+def _token_of(service: Served, shown: Credentials) -> Token | None:
     if shown.authorization:
         kind, _, text = shown.authorization.partition(" ")
-        token = service.tokens.verify(text.strip()) if kind.lower() == "bearer" else None
-        return None if token is None else Principal(token.name, token)
-    session = service.sessions.find(shown.session)
-    if session is None:
-        return None
-    return Principal(LOCAL if session.token is None else session.token.name, session.token)
-
-
-def unauthorised() -> RequestError:
-    """The refusal of a caller who shows no token that works."""
-    detail = (
-        "a bearer token that works is needed: `interlock token create --scope admin --name NAME`, run by the"
-        " controller's user, makes one; set it as INTERLOCK_TOKEN"
-    )
-    return RequestError(HTTPStatus.UNAUTHORIZED, "unauthorized", detail, headers=_CHALLENGE)
+        return service.tokens.verify(text.strip(), shown.address) if kind.lower() == "bearer" else None
+    session = service.sessions.find(shown.session, shown.address)
+    return None if session is None else session.token
 
 
 def guard(request: Request, route: Route) -> None:
@@ -102,13 +103,34 @@ def guard(request: Request, route: Route) -> None:
     shown = credentials_of(scope, headers_of(scope))
     principal = authenticate(_service(request), shown)
     if principal is None:
-        raise unauthorised()
+        raise request.app.state.logins.refusal(shown)
     principal.check(needed)
+    _check_limits(request, route, principal, needed)
     if scope["method"] not in READING:
         request.app.state.rates.take(principal.name)
     scope["state"]["principal"] = principal
     scope["state"][NAMES] = principal.may(Scope.READ)
     scope["state"]["credentials"] = shown
+
+
+def _check_limits(request: Request, route: Route, principal: Principal, needed: Scope) -> None:
+    """Whoever is limited to some pipelines names one of them, by path or by query, or asks for a list that is filtered.
+
+    Here, for every route alike: what a route forgets to ask would otherwise be open.
+    """
+    if principal.token is None or not principal.token.limited or route.opt.get(LISTS):
+        return
+    named = request.path_values.get("pipeline")
+    if named is None:
+        asked = parse_qs(request.scope.get("query_string") or b"").get(b"pipeline", [])
+        if len(asked) != 1:
+            detail = (
+                f"the token {principal.name!r} is limited to some pipelines: name one with `?pipeline=` where this"
+                " address takes it, or use a token without limits"
+            )
+            raise RequestError(HTTPStatus.FORBIDDEN, "forbidden", detail)
+        named = asked[0].decode("utf-8", "replace")
+    principal.check_stored(needed, _service(request).store, named)
 
 
 def _service(request: Request) -> Served:
@@ -131,6 +153,9 @@ ServiceArg = Annotated[Served, Provide(_service)]
 CallerArg = Annotated[Principal, Provide(_principal)]
 
 
-def needs(scope: Scope, **actions: Scope) -> dict[str, Any]:
-    """The `opt` of a route that needs a scope; what it does by the end of its path (`:cancel`) may need another."""
-    return {SCOPE: scope, ACTIONS: actions}
+def needs(scope: Scope, *, lists: bool = False, **actions: Scope) -> dict[str, Any]:
+    """The `opt` of a route that needs a scope; what it does by the end of its path (`:cancel`) may need another.
+
+    `lists`: the route itself leaves out what a token that is limited to some pipelines may not see.
+    """
+    return {SCOPE: scope, ACTIONS: actions, LISTS: lists}

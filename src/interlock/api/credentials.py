@@ -28,11 +28,14 @@ class Credentials(msgspec.Struct, frozen=True):
     """What a sender shows; both may be empty. A bearer token wins.
 
     `own_user`: the connection is one of the controller's own user, on this machine; counts until there is a token.
+    `address` is where it comes from, `peer` whose share of the server it takes.
     """
 
     authorization: str = ""
     session: str = ""
     own_user: bool = False
+    address: str = ""
+    peer: str = ""
 
 
 def headers_of(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
@@ -50,7 +53,14 @@ def credentials_of(scope: Mapping[str, Any], headers: Headers) -> Credentials:
     """What the sender of a request shows."""
     authorization = headers.get(b"authorization", b"").decode("latin-1")
     session = "" if authorization else _cookie(headers, cookie_name(scope))
-    return Credentials(authorization, session, scope.get("state", {}).get(OWN_USER) is True)
+    state, client = scope.get("state", {}), scope.get("client")
+    return Credentials(
+        authorization,
+        session,
+        own_user=state.get(OWN_USER) is True,
+        address=client[0] if client else "",
+        peer=state.get(PEER, ""),
+    )
 
 
 def _cookie(headers: Headers, name: str) -> str:

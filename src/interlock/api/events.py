@@ -11,7 +11,7 @@ from interlock.api.http import HeaderParameter, Provide, QueryParameter, Request
 from interlock.api.parameters import CursorArg, LimitArg, PipelineFilter
 from interlock.api.problems import documented
 from interlock.api.sse import EventStream, Filter, Position
-from interlock.control import event_views
+from interlock.control import catalog, event_views
 from interlock.control.event_views import EventPage, Wanted
 from interlock.embedded.tokens import Scope
 from interlock.model.errors import InvalidValueError
@@ -152,7 +152,9 @@ async def stream_events(
 
     def may_read() -> bool:
         caller = authenticate(service, shown)
-        return caller is not None and caller.may(Scope.READ)
+        if caller is None or pipeline is None:
+            return caller is not None and caller.may(Scope.READ)
+        return caller.may_for(Scope.READ, pipeline, catalog.current(service.store, pipeline))
 
     stream = EventStream(service, wanted, position, may_read)
     return Stream(stream.chunks(), media_type="text/event-stream", headers=headers)

@@ -62,7 +62,7 @@ class Gate:
         self._tokens = service.tokens
         self._public_origin = origin_of(state.public_url)
         self._web = Web()
-        self._sensors = SensorWrites(service, state.rates)
+        self._sensors = SensorWrites(state)
         self._metrics = state.metrics.http
         self._streams = StreamShares(streams)
 

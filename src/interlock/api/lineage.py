@@ -57,7 +57,7 @@ class LineageWritten(msgspec.Struct, frozen=True, kw_only=True):
 
 @post(
     "/lineage",
-    opt=needs(Scope.SENSOR_WRITE),
+    opt=needs(Scope.SENSOR_WRITE, lists=True),
     sync_to_thread=True,
     status_code=200,
     responses=documented(404, 408, 413, 422),

@@ -39,6 +39,14 @@ class HttpMetrics:
             buckets=_BUCKETS,
         )
 
+        self._failed_logins = Counter(
+            "interlock_failed_logins", "Tokens, codes and sessions that were shown and do not work.", registry=registry
+        )
+
+    def login_failed(self) -> None:
+        """Somebody showed a token that does not work."""
+        self._failed_logins.inc()
+
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """One request is over."""
         self.observer(method, route, status)(seconds)

@@ -18,7 +18,7 @@ from interlock.config.versions import config_version
 from interlock.config.warnings import Abilities, find_missing, find_warnings
 from interlock.control import catalog, config_files, pipeline_list, views
 from interlock.control.explain import explain
-from interlock.control.pipeline_list import PipelinePage
+from interlock.control.pipeline_list import PipelinePage, PipelineSummary
 from interlock.control.views import PipelineDetail, ReadinessView
 from interlock.decide.masking import HIDDEN, holds_hidden
 from interlock.decide.why import Explanation
@@ -58,16 +58,29 @@ _CREATED: Final = ResponseSpec(data_container=Applied, description="The pipeline
 
 @get(
     "/pipelines",
-    opt=needs(Scope.READ),
+    opt=needs(Scope.READ, lists=True),
     sync_to_thread=True,
     responses=documented(422),
     operation_id="listPipelines",
     summary="All pipelines",
     tags=["pipelines"],
 )
-def list_pipelines(service: ServiceArg, cursor: CursorArg = None, limit: LimitArg = 100) -> PipelinePage:
-    """By id, each with its latest run; invalid ones with their errors."""
-    return pipeline_list.pipelines(service.store, service.clock.now(), after=cursor, limit=limit)
+def list_pipelines(
+    service: ServiceArg, caller: CallerArg, cursor: CursorArg = None, limit: LimitArg = 100
+) -> PipelinePage:
+    """By id, each with its latest run; invalid ones with their errors. With a limited token, those it is for."""
+    store, now = service.store, service.clock.now()
+    page = pipeline_list.pipelines(store, now, after=cursor, limit=limit)
+    if caller.token is None or not caller.token.limited:
+        return page
+    seen: list[PipelineSummary] = []
+    while True:
+        seen += [one for one in page.items if caller.token.allows_for(Scope.READ, one.id, one.owner)]
+        if page.next is None or len(seen) > limit:
+            break
+        page = pipeline_list.pipelines(store, now, after=page.next, limit=limit)
+    # A cursor is a name: it must be one that the caller may see.
+    return PipelinePage(items=seen[:limit], next=seen[limit - 1].id if len(seen) > limit else None)
 
 
 @get(

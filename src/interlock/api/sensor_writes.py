@@ -15,11 +15,10 @@ from urllib.parse import unquote
 
 import msgspec
 
-from interlock.api.auth import Principal, authenticate, unauthorised
+from interlock.api.auth import Principal, authenticate
 from interlock.api.credentials import credentials_of
 from interlock.api.problems import ProblemError, RequestError, judge
-from interlock.api.served import Served
-from interlock.api.write_rates import WriteRates
+from interlock.api.state import AppState
 from interlock.control import writing
 from interlock.embedded.tokens import Scope
 from interlock.model.errors import UnknownPipelineError
@@ -40,9 +39,9 @@ def is_sensor_write(scope: Mapping[str, Any]) -> bool:
 class SensorWrites:
     """Writes sensors for one controller."""
 
-    def __init__(self, service: Served, rates: WriteRates) -> None:
-        self._service = service
-        self._rates = rates
+    def __init__(self, state: AppState) -> None:
+        self._service = state.service
+        self._state = state
 
     async def write(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes], body: bytes) -> bytes:
         """The answer's body, once the observation is durable. Raises what refuses it."""
@@ -64,11 +63,12 @@ class SensorWrites:
         return msgspec.json.encode(written)
 
     def _caller(self, scope: Mapping[str, Any], headers: Mapping[bytes, bytes]) -> Principal:
-        caller = authenticate(self._service, credentials_of(scope, headers))
+        shown = credentials_of(scope, headers)
+        caller = authenticate(self._service, shown)
         if caller is None:
-            raise unauthorised()
+            raise self._state.logins.refusal(shown)
         caller.check(Scope.SENSOR_WRITE)
-        self._rates.take(caller.name)
+        self._state.rates.take(caller.name)
         return caller
 
 

@@ -92,7 +92,7 @@ def store_sensor(service: Served, caller: CallerArg, pipeline: str, key: str, da
 
 @post(
     "/sensors:batch",
-    opt=needs(Scope.SENSOR_WRITE),
+    opt=needs(Scope.SENSOR_WRITE, lists=True),
     status_code=200,
     sync_to_thread=True,
     responses=documented(404, 408, 413, 422),

@@ -25,9 +25,11 @@ from interlock.api.ending import GRACE_SECONDS, REQUEST_SECONDS, Ending
 from interlock.api.hosts import is_loopback_name
 from interlock.api.served import Served
 from interlock.api.stream_shares import StreamLimits
+from interlock.embedded import owner_token
 from interlock.embedded.announcement import Announcement
 from interlock.embedded.process_end import FAILED, end_process
 from interlock.embedded.service import Service, ServiceSettings
+from interlock.embedded.tokens import EXPIRES_SOON
 from interlock.model.errors import InterlockError
 from interlock.ports.clock import Clock
 
@@ -99,7 +101,7 @@ def _run(settings: ServeSettings, service: Service, listener: socket.socket, bes
     # From before it can be found: a signal on the way up ends in order as well.
     with server.capture_signals():
         applied = service.start()
-        with _announced(settings.service.store, url, service):
+        with _announced(settings.service.store, url, service), _owner_token(settings, url, service):
             _log.info(
                 "serving",
                 url=url,
@@ -108,8 +110,18 @@ def _run(settings: ServeSettings, service: Service, listener: socket.socket, bes
                 problems=len(applied.problems),
                 access=access_of(service),
             )
+            _warn_of_tokens(service)
             with beside(service, url):
                 server.run(sockets=[listener])
+
+
+def _warn_of_tokens(service: Service) -> None:
+    now = service.clock.now()
+    for one in service.tokens.list():
+        if one.in_force(now) and one.expires_at is not None and one.expires_at - now <= EXPIRES_SOON:
+            _log.warning(
+                "a token expires soon: `interlock token rotate` makes it new", token=one.name, at=one.expires_at
+            )
 
 
 def access_of(service: Served) -> str:
@@ -214,6 +226,13 @@ def _announced(store: Path | None, url: str, service: Service) -> Iterator[None]
         yield
     finally:
         announcement.stop()
+
+
+def _owner_token(settings: ServeSettings, url: str, service: Service) -> AbstractContextManager[None]:
+    store = settings.service.store
+    if store is None or settings.service.insecure_no_auth or not is_loopback_name(settings.host):
+        return nullcontext()
+    return owner_token.offered(store, service.tokens, url)
 
 
 # ------------------------------------------------------------------------------------------------------ listening

@@ -9,12 +9,14 @@ from typing import Annotated, Final
 
 import msgspec
 
-from interlock.api.auth import CallerArg, Principal, ServiceArg, authenticate, needs, unauthorised
+from interlock.api.auth import CallerArg, Principal, ServiceArg, authenticate, needs
 from interlock.api.credentials import cookie_name, credentials_of, headers_of
 from interlock.api.http import Body, Example, Request, Response, ResponseSpec, delete, get, post
-from interlock.api.problems import RequestError, documented
+from interlock.api.logins import unauthorised
+from interlock.api.problems import documented
 from interlock.api.served import Served
 from interlock.api.state import AppState
+from interlock.embedded.owner_token import for_sessions
 from interlock.embedded.sessions import LONGEST_MS
 from interlock.embedded.tokens import Scope
 
@@ -70,9 +72,10 @@ def _view(service: Served, caller: Principal) -> SessionView:
 )
 def read_session(request: Request, service: ServiceArg) -> SessionView:
     """The caller, by cookie or by bearer token."""
-    caller = authenticate(service, credentials_of(request.scope, headers_of(request.scope)))
+    shown = credentials_of(request.scope, headers_of(request.scope))
+    caller = authenticate(service, shown)
     if caller is None:
-        raise unauthorised()
+        raise request.app.state.logins.refusal(shown)
     return _view(service, caller)
 
 
@@ -89,26 +92,26 @@ def begin_session(
     data: Annotated[SessionAsked, Body(examples=[_EXAMPLE])], request: Request, service: ServiceArg
 ) -> Response[SessionView]:
     """Exchange a token or a code for a cookie. Where no token is needed, there is no session, and none is begun."""
-    if not service.tokens.required():
-        caller = authenticate(service, credentials_of(request.scope, headers_of(request.scope)))
-        if caller is None:
-            raise unauthorised()
+    shown = credentials_of(request.scope, headers_of(request.scope))
+    if not service.tokens.required() and (caller := authenticate(service, shown)) is not None:
         return Response(_view(service, caller))
-    value = _exchanged(service, data)
-    session = service.sessions.find(value) if value is not None else None
+    if not (data.code or data.token):
+        raise unauthorised()
+    value = _exchanged(service, data, shown.address)
+    session = service.sessions.find(value, shown.address) if value is not None else None
     if value is None or session is None:
         what = "this code was used, or is older than five minutes: `interlock open` makes another"
         detail = what if data.code else "this is not a token that works: `interlock token create` makes one"
-        raise RequestError(HTTPStatus.UNAUTHORIZED, "unauthorized", detail)
-    caller = Principal("local" if session.token is None else session.token.name, session.token)
+        raise request.app.state.logins.refusal(shown, detail)
+    caller = Principal(session.token.name, session.token)
     headers = {"Set-Cookie": _cookie(request, value, LONGEST_MS // 1000)}
     return Response(_view(service, caller), headers=headers)
 
 
-def _exchanged(service: Served, asked: SessionAsked) -> str | None:
+def _exchanged(service: Served, asked: SessionAsked, address: str) -> str | None:
     if asked.code:
         return service.sessions.redeem(asked.code)
-    token = service.tokens.verify(asked.token.strip())
+    token = service.tokens.verify(asked.token.strip(), address)
     return None if token is None else service.sessions.begin(token)
 
 
@@ -134,7 +137,7 @@ def end_session(request: Request, service: ServiceArg) -> Response[None]:
 
 @post(
     "/session/code",
-    opt=needs(Scope.READ),
+    opt=needs(Scope.READ, lists=True),
     sync_to_thread=True,
     status_code=201,
     responses=documented(),
@@ -144,7 +147,10 @@ def end_session(request: Request, service: ServiceArg) -> Response[None]:
 )
 def make_code(service: ServiceArg, caller: CallerArg) -> CodeView:
     """For `interlock open`: the code begins one session with the rights of the caller, within five minutes."""
-    return CodeView(code=service.sessions.make_code(caller.token))
+    token = caller.token or for_sessions(service.tokens)
+    if token is None:
+        raise unauthorised("the owner's token is revoked: begin a session with another token")
+    return CodeView(code=service.sessions.make_code(token))
 
 
 def _cookie(request: Request, value: str, seconds: int) -> str:

@@ -2,15 +2,17 @@
 
 import msgspec
 
+from interlock.api.logins import FailedLogins
 from interlock.api.metrics import Metrics
 from interlock.api.served import Served
 from interlock.api.write_rates import WriteRates
 
 
 class AppState(msgspec.Struct, frozen=True):
-    """The controller, what is measured of it, how fast callers write, and where a proxy shows its page."""
+    """The controller, what is measured of it, what its callers do, and where a proxy shows its page."""
 
     service: Served
     metrics: Metrics
-    rates: WriteRates
+    rates: WriteRates = msgspec.field(default_factory=WriteRates)
+    logins: FailedLogins = msgspec.field(default_factory=FailedLogins)
     public_url: str = ""

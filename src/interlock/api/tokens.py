@@ -7,7 +7,7 @@ import msgspec
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, PathParameter, delete, get, post
 from interlock.api.problems import documented, not_found
-from interlock.embedded.tokens import Scope, Token
+from interlock.embedded.tokens import Scope, Token, expiry
 from interlock.logs import get_logger
 
 _log = get_logger(__name__)
@@ -23,12 +23,18 @@ class TokenList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who it is for and what it allows; `pipelines` and `owners` limit `sensor:write` and `job:write`."""
+    """Who it is for and what it allows.
+
+    `pipelines` and `owners` limit all of it, `networks` from where it may be used. `expires`: after how long it works
+    no more, or `never`.
+    """
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     scopes: Annotated[list[Scope], msgspec.Meta(min_length=1, max_length=10)]
     pipelines: Names = []
     owners: Names = []
+    networks: Names = []
+    expires: Annotated[str, msgspec.Meta(max_length=32)] = "365d"
 
 
 class TokenMade(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +72,14 @@ def create_token(
     data: Annotated[TokenAsked, Body(examples=[_ASKED])], service: ServiceArg, caller: CallerArg
 ) -> TokenMade:
     """From the first one on, every caller needs one, the page included. It is shown once."""
-    text, made = service.tokens.create(data.name, data.scopes, pipelines=data.pipelines, owners=data.owners)
+    text, made = service.tokens.create(
+        data.name,
+        data.scopes,
+        pipelines=data.pipelines,
+        owners=data.owners,
+        networks=data.networks,
+        expires_at=expiry(data.expires, service.clock.now()),
+    )
     _log.info("token made", token=made.name, scopes=list(made.scopes), by=caller.name)
     return TokenMade(token=text, known=made)
 

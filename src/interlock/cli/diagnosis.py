@@ -166,12 +166,27 @@ def _space(path: Path) -> Check:
     return Check(name="disk", ok=True, detail=detail)
 
 
+def _tokens(backend: "StoreBackend") -> Iterator[Check]:
+    """Does a token that is in use expire soon, or has one expired lately?"""
+    from interlock.embedded.tokens import EXPIRES_SOON, Tokens
+
+    at = now()
+    for one in Tokens(backend.database).list():
+        if one.revoked_at is not None or one.expires_at is None or abs(one.expires_at - at) > EXPIRES_SOON:
+            continue
+        when = "expired" if one.expires_at <= at else "expires"
+        detail = f"{one.name!r} {when} on {one.expires_at:%Y-%m-%d}"
+        advice = f"interlock token rotate '{one.name}' --expires 365d, or interlock token revoke '{one.name}'"
+        yield Check(name="tokens", ok=False, detail=detail, advice=advice)
+
+
 def _contents(backend: "StoreBackend") -> Iterator[Check]:
     yield _lag(backend)
     yield dead_letters(len(backend.dead_letters(limit=1000)))
     yield invalid_configs([one.id for one in backend.pipelines() if not one.valid])
     yield from _folders(backend.controller())
     yield from _alerts(backend)
+    yield from _tokens(backend)
     yield _future(backend)
     yield from watched(backend.store, "start `interlock serve`, or look at its log")
 

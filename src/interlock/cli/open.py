@@ -5,6 +5,7 @@ no log sees; the page exchanges it for a session. Whoever may open the store's f
 the token of INTERLOCK_TOKEN stands for it.
 """
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,8 @@ from interlock.cli.store_access import StoreOption, UrlOption
 
 if TYPE_CHECKING:
     from interlock.embedded.service import Service
+    from interlock.embedded.sessions import Sessions
+    from interlock.embedded.tokens import Tokens
 
 
 def open_(
@@ -50,7 +53,7 @@ def page_address(url: str, code: str | None) -> str:
 
 def code_for(service: "Service") -> str | None:
     """A code for the page of this very process; None while no token is needed."""
-    return service.sessions.make_code(None) if service.tokens.required() else None
+    return _code(service.sessions, service.tokens)
 
 
 def _code_of_store(path: Path) -> str | None:
@@ -61,7 +64,17 @@ def _code_of_store(path: Path) -> str | None:
 
     with Database.open(path, clock=SystemClock(), create=False, inline=True) as database:
         tokens = Tokens(database)
-        return Sessions(database, tokens).make_code(None) if tokens.required() else None
+        return _code(Sessions(database, tokens), tokens)
+
+
+def _code(sessions: "Sessions", tokens: "Tokens") -> str | None:
+    """Bound to the owner's token: to revoke that is to end what whoever may open the store can do in a browser."""
+    from interlock.embedded.owner_token import for_sessions
+
+    if not tokens.required() and sys.platform == "linux":
+        return None  # the system says whose the browser is
+    token = for_sessions(tokens)
+    return None if token is None else sessions.make_code(token)
 
 
 def _code_of_server(url: str) -> str | None:

@@ -217,16 +217,16 @@ def _file(target: Target) -> Path:
 
 @contextmanager
 def server(target: Target) -> Iterator["httpx.Client"]:
-    """A client of the server's API, with the token of INTERLOCK_TOKEN; what goes wrong on the way is told in words.
+    """A client of the server's API, with the token of INTERLOCK_TOKEN or the owner's; what goes wrong is told in words.
 
     A server of this machine is reached directly: a proxy would be sent the token.
     """
     import httpx
 
-    from interlock.client.settings import on_this_machine
+    from interlock.client.settings import on_this_machine, token_for
 
     direct = target.url is not None and on_this_machine(target.url)
-    token = os.environ.get("INTERLOCK_TOKEN", "")
+    token = token_for(target.url or "")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         with httpx.Client(

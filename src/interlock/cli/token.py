@@ -13,11 +13,14 @@ import typer
 
 from interlock.cli.output import JsonOption, columns, plain_console, print_json
 from interlock.cli.store_access import StoreOption
+from interlock.cli.wording import now
 
 if TYPE_CHECKING:
-    from interlock.embedded.tokens import Tokens
+    from interlock.embedded.tokens import Token, Tokens
 
-token = typer.Typer(help="Make, list and revoke tokens of the HTTP API.", no_args_is_help=True, rich_markup_mode=None)
+token = typer.Typer(
+    help="Make, list, rotate and revoke tokens of the HTTP API.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @token.command()
@@ -31,32 +34,50 @@ def create(
     ],
     name: Annotated[str, typer.Option("--name", help="Who it is for: manual actions carry this name.")] = "",
     pipeline: Annotated[
-        list[str] | None, typer.Option("--pipeline", help="Limits sensor:write and job:write; repeatable.")
+        list[str] | None, typer.Option("--pipeline", help="Limits it to this pipeline; repeatable.")
     ] = None,
     owner: Annotated[
-        list[str] | None, typer.Option("--owner", help="Limits them to the pipelines of an owner; repeatable.")
+        list[str] | None, typer.Option("--owner", help="Limits it to the pipelines of an owner; repeatable.")
     ] = None,
+    network: Annotated[
+        list[str] | None, typer.Option("--network", help="Where it may be used from: 10.0.0.0/8; repeatable.")
+    ] = None,
+    expires: Annotated[str, typer.Option("--expires", metavar="DURATION", help="90d, or never.")] = "365d",
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
     """Make a token and print it, this once. From the first one on, every caller of the API needs one."""
-    from interlock.embedded.tokens import Scope
+    from interlock.embedded.tokens import Scope, expiry
 
     unknown = [one for one in scope if one not in list(Scope)]
     if unknown:
         raise typer.BadParameter(f"{unknown[0]!r} is not one of {', '.join(Scope)}", param_hint="--scope")
     with _tokens(store, create_store=True) as tokens:
         chosen = name or f"token-{len(tokens.list()) + 1}"
-        text, made = tokens.create(chosen, [Scope(one) for one in scope], pipelines=pipeline or (), owners=owner or ())
+        text, made = tokens.create(
+            chosen,
+            [Scope(one) for one in scope],
+            pipelines=pipeline or (),
+            owners=owner or (),
+            networks=network or (),
+            expires_at=expiry(expires, now()),
+        )
     if json:
         import msgspec
 
         print_json({"token": text, **msgspec.to_builtins(made)})
         return
     typer.echo(text)
-    limits = ", ".join([*made.pipelines, *(f"owner {one}" for one in made.owners)])
+    limits = _limits(made)
     note = f"Token {made.name!r}: {', '.join(made.scopes)}{f', limited to {limits}' if limits else ''}."
-    typer.echo(f"{note} It is not shown again; set INTERLOCK_TOKEN to it.", err=True)
+    until = f"It expires on {made.expires_at:%Y-%m-%d}" if made.expires_at else "It never expires"
+    typer.echo(f"{note} {until}. It is not shown again; set INTERLOCK_TOKEN to it.", err=True)
+
+
+def _limits(token: "Token") -> str:
+    return ", ".join(
+        [*token.pipelines, *(f"owner {one}" for one in token.owners), *(f"from {one}" for one in token.networks)]
+    )
 
 
 @token.command("list")
@@ -73,13 +94,57 @@ def list_(*, store: StoreOption = None, json: JsonOption = False) -> None:
             "There are no tokens: the API is open to the controller's own user on this machine, to nobody else."
         )
         return
-    rows = [["NAME", "SCOPES", "LIMITED TO", "CREATED", "REVOKED"]]
+    rows = [["NAME", "SCOPES", "LIMITED TO", "CREATED", "LAST USED", "ENDS"]]
     for one in found:
-        limits = ", ".join([*one.pipelines, *(f"owner {name}" for name in one.owners)])
-        revoked = f"{one.revoked_at:%Y-%m-%d %H:%M}" if one.revoked_at else ""
-        rows.append([one.name, ", ".join(one.scopes), limits, f"{one.created_at:%Y-%m-%d %H:%M}", revoked])
+        used = f"{one.used_at:%Y-%m-%d %H:%M}" if one.used_at else "never"
+        rows.append([one.name, ", ".join(one.scopes), _limits(one), f"{one.created_at:%Y-%m-%d}", used, _end(one)])
     for line in columns(rows):
         console.print(line)
+
+
+def _end(token: "Token") -> str:
+    from interlock.embedded.tokens import EXPIRES_SOON
+
+    if token.revoked_at:
+        return f"revoked {token.revoked_at:%Y-%m-%d %H:%M}"
+    if token.expires_at is None:
+        return "never (yours on this machine)" if token.local else "never"
+    if token.expires_at <= now():
+        return f"expired {token.expires_at:%Y-%m-%d}"
+    soon = " (soon: interlock token rotate)" if token.expires_at - now() <= EXPIRES_SOON else ""
+    return f"{token.expires_at:%Y-%m-%d}{soon}"
+
+
+@token.command()
+def rotate(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    *,
+    grace: Annotated[
+        str, typer.Option("--grace", metavar="DURATION", help="How long the one before works; 0s: not at all.")
+    ] = "1h",
+    expires: Annotated[
+        str | None, typer.Option("--expires", metavar="DURATION", help="From now on; default: when it did before.")
+    ] = None,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Make a new text for a token and print it, this once. Name, scopes and limits stay."""
+    from interlock.embedded.tokens import expiry
+    from interlock.model.durations import parse_duration
+
+    if expires is not None and expires.strip().lower() == "never":
+        raise typer.BadParameter(
+            "a token that is rotated keeps its end or gets another: write 90d", param_hint="--expires"
+        )
+    kept = parse_duration(grace)
+    with _tokens(store, create_store=False) as tokens:
+        text = tokens.rotate(name, grace=kept, expires_at=expiry(expires, now()) if expires else None)
+    if json:
+        print_json({"token": text, "name": name})
+        return
+    typer.echo(text)
+    until = f"The one before works for {grace} more" if kept else "The one before works no more, nor do its sessions"
+    typer.echo(f"Token {name!r} has a new text. {until}. It is not shown again.", err=True)
 
 
 @token.command()

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from interlock.client.errors import ClientError
 from interlock.client.retries import RetryPolicy
+from interlock.owner_record import find_token
 
 URL_VARIABLE: Final = "INTERLOCK_URL"
 TOKEN_VARIABLE: Final = "INTERLOCK_TOKEN"
@@ -37,10 +38,16 @@ def settings_from(url: str | None, token: str | None, timeout: float, retry: Ret
     chosen = url or os.environ.get(URL_VARIABLE, "")
     if not chosen:
         raise ClientError(f"no server is named: write Client('http://host:port'), or set {URL_VARIABLE}")
-    found = (os.environ.get(TOKEN_VARIABLE, "") if token is None else token).strip()
+    address = _address(chosen)
+    found = token_for(address) if token is None else token.strip()
     if not (found.isascii() and found.isprintable()):
         raise ClientError(f"the token is none of ours (it is not shown here): look at {TOKEN_VARIABLE}")
-    return Settings(url=_address(chosen), token=found, timeout=timeout, retry=retry or RetryPolicy())
+    return Settings(url=address, token=found, timeout=timeout, retry=retry or RetryPolicy())
+
+
+def token_for(address: str) -> str:
+    """The token of the environment, or else the owner's token of a controller of this user at that very address."""
+    return os.environ.get(TOKEN_VARIABLE, "").strip() or find_token(address)
 
 
 def _address(url: str) -> str:

@@ -31,6 +31,7 @@ _STEPS: Final = (
     "delivery_errors.sql",
     "sensor_use.sql",
     "executions_ended.sql",
+    "token_terms.sql",
 )
 STORE_VERSION: Final = len(_STEPS)
 

@@ -21,8 +21,8 @@ import msgspec
 
 from interlock.embedded.private_files import open_private
 from interlock.model.errors import InterlockError, StoreError
+from interlock.owner_record import process_owner, process_start
 
-_PROC: Final = Path("/proc")
 _MOST_BYTES: Final = 64 * 1024
 
 
@@ -91,7 +91,7 @@ def server_file(store: Path) -> Path:
 def announce(store: Path, url: str, started: datetime) -> None:
     """Say where this process listens; readable by its user alone, and whole at any instant. Raises OSError."""
     pid = os.getpid()
-    content = msgspec.json.encode(Server(url=url, pid=pid, started=started, process_start=_process_start(pid)))
+    content = msgspec.json.encode(Server(url=url, pid=pid, started=started, process_start=process_start(pid)))
     target = server_file(store)
     fresh = target.with_name(f"{target.name}.{pid}")
     fresh.unlink(missing_ok=True)
@@ -158,7 +158,7 @@ def _believed(store: Path) -> set[int]:
 
 def _doubt(store: Path, server: Server) -> str:
     """Why a file that names a live process is still not believed."""
-    owner = _process_owner(server.pid)
+    owner = process_owner(server.pid)
     if owner is not None and owner not in _believed(store):
         return f"process {server.pid} belongs to user {owner}"
     if not _of_this_machine(server.url):
@@ -193,25 +193,4 @@ def _alive(server: Server) -> bool:
         return False
     except OSError:
         pass  # somebody else's process: it exists
-    return _process_start(server.pid) == server.process_start
-
-
-def _process_start(pid: int) -> str:
-    """When a process started, in whatever unit the system has; "" where that cannot be found out."""
-    try:
-        text = (_PROC / str(pid) / "stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    # The second field is the program's name in parentheses and may hold anything; the start is the 22nd.
-    fields = text.rpartition(")")[2].split()
-    return fields[19] if len(fields) > 19 else ""
-
-
-def _process_owner(pid: int) -> int | None:
-    """The effective user of a process; None where that cannot be found out."""
-    try:
-        lines = (_PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    found = next((line.split() for line in lines if line.startswith("Uid:")), [])
-    return int(found[2]) if len(found) > 2 else None
+    return process_start(server.pid) == server.process_start

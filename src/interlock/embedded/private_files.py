@@ -16,7 +16,8 @@ from interlock.model.errors import StoreError
 FILE: Final = 0o600
 FOLDER: Final = 0o700
 _OTHERS: Final = 0o077
-_SUFFIXES: Final = ("", "-wal", "-shm", ".lock", ".mark", ".server.json", ".callback-key")
+OWNER_TOKEN: Final = ".owner-token"
+_SUFFIXES: Final = ("", "-wal", "-shm", ".lock", ".mark", ".server.json", ".callback-key", OWNER_TOKEN)
 JOBS: Final = ".jobs"
 
 

@@ -34,9 +34,9 @@ _EXPIRED: Final = "DELETE FROM sessions WHERE seen_ms <= ? OR begun_ms <= ?"
 
 
 class Session(msgspec.Struct, frozen=True):
-    """A session that is in force. Without a token it was begun by somebody who may open the store itself."""
+    """A session that is in force."""
 
-    token: Token | None
+    token: Token
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -55,21 +55,21 @@ class Sessions:
         self._lock = threading.Lock()
         self._known: dict[bytes, tuple[float, _Row | None]] = {}
 
-    def begin(self, token: Token | None) -> str:
+    def begin(self, token: Token) -> str:
         """A new session of a token; the value of its cookie, which is not kept."""
         now = self._now()
-        return self._database.write(lambda connection: _begin(connection, _id_of(token), now))
+        return self._database.write(lambda connection: _begin(connection, token.id, now))
 
-    def find(self, value: str) -> Session | None:
-        """The session of a cookie, if it is in force; this counts as use."""
+    def find(self, value: str, address: str | None = None) -> Session | None:
+        """The session of a cookie, if it is in force, from that address if one is given; this counts as use."""
         if not value:
             return None
         now, key = self._now(), _hash(value)
         row = self._row(key)
         if row is None or now - row.seen_ms >= IDLE_MS or now - row.begun_ms >= LONGEST_MS:
             return None
-        token = None if row.token_id is None else self._tokens.usable_by_id(row.token_id)
-        if row.token_id is not None and token is None:
+        token = None if row.token_id is None else self._tokens.usable_by_id(row.token_id, address)
+        if token is None:
             return None
         if now - row.seen_ms >= _SEEN_EVERY_MS:
             self._touch(key, row, now)
@@ -84,10 +84,10 @@ class Sessions:
 
     # --------------------------------------------------------------------------------------------------- codes
 
-    def make_code(self, token: Token | None) -> str:
+    def make_code(self, token: Token) -> str:
         """A code that begins a session once, within 5 minutes."""
         text, now = secrets.token_urlsafe(32), self._now()
-        row = (_hash(text), _id_of(token), now + CODE_MS)
+        row = (_hash(text), token.id, now + CODE_MS)
 
         def insert(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM session_codes WHERE expires_ms <= ?", (now,))
@@ -108,7 +108,7 @@ class Sessions:
             return found[0], _begin(connection, found[0], now)
 
         made = self._database.write(exchange)
-        if made is None or (made[0] is not None and self._tokens.usable_by_id(made[0]) is None):
+        if made is None or made[0] is None or self._tokens.usable_by_id(made[0]) is None:
             return None
         return made[1]
 
@@ -148,10 +148,6 @@ def _begin(connection: sqlite3.Connection, token_id: int | None, now: int) -> st
     sql = "INSERT INTO sessions (hash, token_id, begun_ms, seen_ms) VALUES (?, ?, ?, ?)"
     connection.execute(sql, (_hash(value), token_id, now, now))
     return value
-
-
-def _id_of(token: Token | None) -> int | None:
-    return None if token is None else token.id
 
 
 def _hash(text: str) -> bytes:
