@@ -44,10 +44,19 @@ def leave_record(url: str, token_file: Path) -> Path | None:
     if path is None:
         return None
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _remove_stale(path.parent)
     pid = os.getpid()
     record = OwnerRecord(url=url, pid=pid, process_start=process_start(pid), token_file=str(token_file.absolute()))
     write_private(path, msgspec.json.encode(record))
     return path
+
+
+def _remove_stale(folder: Path) -> None:
+    """What processes left behind that were killed."""
+    for path in folder.glob("*.json"):
+        with suppress(msgspec.DecodeError):
+            if not _is_own_process(msgspec.json.decode(_read_own(path), type=OwnerRecord)):
+                path.unlink(missing_ok=True)
 
 
 def remove_record(path: Path) -> None:
