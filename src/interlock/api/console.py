@@ -125,6 +125,11 @@ class Console:
         """Commit one write on a thread: DynamoDB answers in its time."""
         return self._writers.submit(lambda: self.store.commit([put]))
 
+    def commit_all(self, commits: Sequence[Sequence[Put]]) -> None:
+        """Several commits, one after the other."""
+        for puts in commits:
+            self.store.commit(puts)
+
     def head(self) -> int:
         """Changes have no number here."""
         return 0

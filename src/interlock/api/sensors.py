@@ -14,7 +14,9 @@ from interlock.control.views import SensorPage, SensorView
 from interlock.control.writing import Written
 from interlock.embedded.tokens import Scope
 from interlock.logs import get_logger
+from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError
+from interlock.model.sensor import check_observation
 from interlock.ports.limits import MAX_COMMIT_BYTES
 from interlock.ports.store import MAX_WRITES, Put
 
@@ -108,11 +110,23 @@ def write_batch(
     prepared: list[tuple[Put, Written]] = []
     errors: list[ProblemError] = []
     worst: RequestError | None = None
+    configs: dict[str, PipelineConfig | None] = {}
     for index, one in enumerate(data.sensors):
         try:
-            caller.check_stored(Scope.SENSOR_WRITE, service.store, one.pipeline)
+            if one.pipeline not in configs:
+                caller.check_stored(Scope.SENSOR_WRITE, service.store, one.pipeline)
+                configs[one.pipeline] = writing.known_pipeline(service.control, one.pipeline)
+            observation = check_observation(one.key, one.data)
             prepared.append(
-                writing.prepare_sensor(service.control, one.pipeline, one.key, one.data, ttl=one.ttl, by=caller.name)
+                writing.prepare_checked(
+                    service.control,
+                    one.pipeline,
+                    configs[one.pipeline],
+                    one.key,
+                    observation,
+                    ttl=one.ttl,
+                    by=caller.name,
+                )
             )
         except InterlockError as error:
             # The nearest names of one unknown pipeline help; those of a thousand would take a minute.
@@ -122,8 +136,7 @@ def write_batch(
     if worst is not None:
         count = f"{len(errors)} of {len(data.sensors)}"
         raise RequestError(worst.status, worst.slug, f"{count} sensors are refused, nothing was written", errors=errors)
-    for chunk in _chunks([put_ for put_, _ in prepared]):
-        service.store.commit(chunk)
+    service.commit_all(_chunks([put_ for put_, _ in prepared]))
     return BatchWritten(written=[written for _, written in prepared])
 
 

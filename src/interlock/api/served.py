@@ -171,6 +171,10 @@ class Served(Protocol):
         """Commit one write, from the event loop: the future ends when it is durable."""
         ...
 
+    def commit_all(self, commits: Sequence[Sequence[Put]]) -> None:
+        """Several commits, in this order; when this returns, all are durable."""
+        ...
+
     def head(self) -> int:
         """The number of the latest change; 0 where changes have none."""
         ...

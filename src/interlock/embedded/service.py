@@ -187,6 +187,10 @@ class Service:
             lambda connection: self.store.apply(connection, [put], epoch_millis(self.clock.now()))
         )
 
+    def commit_all(self, commits: Sequence[Sequence[Put]]) -> None:
+        """Several commits in this order, which share a flush."""
+        self.store.commit_all(commits)
+
     def head(self) -> int:
         """The number of the latest change."""
         return self.database.head()

@@ -178,11 +178,20 @@ class SqliteStore:
 
     def submit(self, writes: Sequence[Write], loop: asyncio.AbstractEventLoop) -> "asyncio.Future[Conflict | None]":
         """As `commit`, for a coroutine of that loop, which must not wait on its thread."""
+        return self._database.submit_on(loop, self._work(writes))
+
+    def commit_all(self, commits: Sequence[Sequence[Write]]) -> None:
+        """Several commits in this order, which need not wait for each other's flush. Their writes are unconditional."""
+        # All are checked before the first is queued.
+        works = [self._work(writes) for writes in commits]
+        waiting = [self._database.submit(work) for work in works]
+        for one in waiting:
+            one.result()
+
+    def _work(self, writes: Sequence[Write]) -> Callable[[sqlite3.Connection], Conflict | None]:
+        """A commit as work for the writer: checked and encoded here, since the writer's time is everybody's."""
         encoded = check_commit(writes)
-        return self._database.submit_on(
-            loop,
-            lambda connection: _apply(connection, self._placed(writes), encoded, epoch_millis(self._clock.now())),
-        )
+        return lambda connection: _apply(connection, self._placed(writes), encoded, epoch_millis(self._clock.now()))
 
     def apply(self, connection: sqlite3.Connection, writes: Sequence[Write], now_ms: int) -> Conflict | None:
         """A commit as part of somebody's own `Database.write`. On a Conflict nothing of it was written."""
