@@ -70,6 +70,32 @@ def test_two_lengths_of_a_body(server: Process) -> None:
     assert _raw(server, head, b"0\r\n\r\n" + smuggled) == ("HTTP/1.1 400 Bad Request", True)
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "GET /api/v1/pipelines HTTP/1.1",
+        "GET /api/v1/pipelines HTTP/1.1\nHost: localhost\nHost: evil.example",
+        f"PUT {_SENSOR} HTTP/1.1\nContent-Length: 2",
+        f"PUT {_SENSOR} HTTP/1.1\nHost: localhost\nHost: localhost\nContent-Length: 2",
+        f"PUT {_SENSOR} HTTP/1.1\nHost: localhost\nContent-Length: 2\nContent-Length: 2",
+        f"PUT {_SENSOR} HTTP/1.1\nHost: localhost\nContent-Length: +2",
+        f"PUT {_SENSOR} HTTP/1.1\nHost: localhost\nTransfer-Encoding: chunked, x",
+        "GET /api/v1/pipelines HTTP/1.1\nHost : localhost",
+        "GET /api/v1/pipelines\x00 HTTP/1.1\nHost: localhost",
+        "GET /api/v1/pipelines HTTP/1.1\nHost: localhost\nX: a\x00b",
+    ],
+    ids=lambda head: repr(head)[-48:],
+)
+def test_heads_that_mean_nothing_or_two_things(server: Process, head: str) -> None:
+    assert _raw(server, head, b"{}") == ("HTTP/1.1 400 Bad Request", True)
+
+
+def test_a_head_that_is_too_large(server: Process) -> None:
+    head = "GET /api/v1/pipelines HTTP/1.1\nHost: localhost\n" + "\n".join(f"X-{n}: {'x' * 1000}" for n in range(60))
+    status, closed = _raw(server, head)
+    assert (status, closed) == ("HTTP/1.1 431 Request Header Fields Too Large", True)
+
+
 # ---------------------------------------------------------------------------------------------- tokens on their way
 
 

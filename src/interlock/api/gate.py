@@ -242,6 +242,9 @@ def _check_framing(scope: Scope) -> None:
     if names.count(b"authorization") > 1:
         detail = "there are two Authorization headers: send one"
         raise RequestError(HTTPStatus.BAD_REQUEST, "malformed", detail, headers=close)
+    if names.count(b"host") > 1 or (b"host" not in names and scope.get("http_version") == "1.1"):
+        detail = "there must be one Host header: send the name that is in the address"
+        raise RequestError(HTTPStatus.BAD_REQUEST, "malformed", detail, headers=close)
     if b"content-length" in names and b"transfer-encoding" in names:
         detail = "there are both Content-Length and Transfer-Encoding: send one of them"
         raise RequestError(HTTPStatus.BAD_REQUEST, "malformed", detail, headers=close)
