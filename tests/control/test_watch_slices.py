@@ -10,6 +10,7 @@ from interlock.config.stored import read_stored
 from interlock.control import catalog, records, watchdog
 from interlock.control.quiet import LONGEST, Quiet
 from interlock.control.watch_slices import WHOLE, Slice, last_complete, slice_of, slices_for
+from interlock.control.watched import Watched
 from interlock.embedded.engine import Engine
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
@@ -81,7 +82,7 @@ def test_each_slice_has_its_own_last_complete_pass(installation: Installation, m
 
 
 def _broken_for(part: Slice) -> Any:
-    def check(control: Any, watched: watchdog.Watched) -> None:
+    def check(control: Any, watched: Watched) -> None:
         if part.holds(watched.config.id):
             raise StoreError("unreadable")
 

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import pytest
 
-from interlock.control import records, watch_plan, watchdog, writing
+from interlock.control import records, watchdog, writing
 from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
-from interlock.model.run import Marker, RerunRequest, RunStatus, Source
+from interlock.model.run import Marker, RunStatus
 from interlock.ports.store import Put
 from tests.safety.faults import FaultyWorld
 from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged, write
@@ -214,39 +214,3 @@ def test_a_deleted_sensor_opens_nothing() -> None:
     writing.delete_sensor(control_of(world), "orders", "ready#2026-03-04")
     watchdog.run(control_of(world))
     assert world.run_of(of("2026-03-04")) is None
-
-
-# ----------------------------------------------------------------------------------------------- rerun requests
-
-
-def ask(world: FaultyWorld, minutes: int) -> RerunRequest:
-    """A rerun was requested so long ago; the change of the request is never looked at."""
-    at = world.clock.now() - timedelta(minutes=minutes)
-    asked = RerunRequest(pipeline="orders", schedule="stream", date="2026-03-05", id="r1", source=Source.MANUAL, at=at)
-    where = records.control_key(KEY.pk, keys.rerun_request_sk(of("2026-03-05"), asked.id))
-    control_of(world).store.commit([Put(where, records.plain(asked))])
-    return asked
-
-
-@pytest.mark.parametrize(("minutes", "accepted"), [(9, 0), (10, 1)])
-def test_a_rerun_request_that_nobody_decided_is_decided_after_ten_minutes(minutes: int, accepted: int) -> None:
-    world = idle()
-    ask(world, minutes)
-    assert watchdog.run(control_of(world)) == []
-    assert (records.get_run(control_of(world).store, of("2026-03-05")) is not None) == bool(accepted)
-    assert watchdog.run(control_of(world)) == []
-    events = control_of(world).store.query(Table.EVENTS, KEY.pk)
-    assert [one.item["type"] for one in events].count(EventType.RERUN_ACCEPTED) == accepted
-
-
-def test_the_plan_of_the_watchdog_knows_of_undecided_requests() -> None:
-    world = staged(pipeline(), until=NOON, steps=[])
-    asked = ask(world, 9)
-    assert watch_plan.next_look_at(control_of(world), "orders") == asked.at + timedelta(minutes=10)
-
-
-def test_a_request_of_a_dry_run_is_refused_by_the_watchdog_too() -> None:
-    world = idle(dryRun=True)
-    ask(world, 10)
-    assert watchdog.run(control_of(world)) == []
-    assert count_events(world, EventType.RERUN_REJECTED) + count_events(world, EventType.DRY_RUN_RERUN_REJECTED) == 1

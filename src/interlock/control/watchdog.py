@@ -16,18 +16,13 @@ from typing import Final
 import msgspec
 
 from interlock.control import (
-    brakes,
     catalog,
-    completion,
-    execution_ends,
     opening,
-    parts,
     pools,
     promises,
     readiness,
+    reconciling,
     records,
-    reruns,
-    router,
     sla_monitor,
     tick_timers,
     ticks,
@@ -37,47 +32,23 @@ from interlock.control.context import Control
 from interlock.control.pass_store import PassStore
 from interlock.control.quiet import Quiet
 from interlock.control.watch_slices import WHOLE, Slice
-from interlock.decide import expected, sla, watchdog
+from interlock.control.watched import Watched
+from interlock.decide import sla, watchdog
 from interlock.decide.expected import Latest, declared_granularity, expected_granularity
-from interlock.decide.sensors import key_matches, run_period, trigger_match
 from interlock.decide.watchdog import Finding
 from interlock.logs import get_logger
 from interlock.model import keys
-from interlock.model.config import Calendar, PipelineConfig, Schedule, Sla, Trigger
-from interlock.model.events import Event, EventType
+from interlock.model.config import Schedule, Sla
+from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
-from interlock.model.periods import Granularity, Period, day_period, parse_period
+from interlock.model.periods import Granularity, Period
 from interlock.model.run import FinalReason, Run, RunStatus, Source
-from interlock.model.sensor import Sensor
 from interlock.model.times import format_instant, parse_instant, to_local, zone
-from interlock.ports.executions import StartResult
 from interlock.ports.store import Delete, Item, Key, Matches, Put, Write
 
 log = get_logger(__name__)
 
-_RECENT: Final = 50
 _MOST_AHEAD: Final = 90
-
-
-class Watched(msgspec.Struct, frozen=True):
-    """One pipeline as the checks see it. No check alerts for an instant before `since`.
-
-    `lookback`: as far as the last complete pass, three days at most. What came before was judged then; so the cost of a
-    pass does not grow with the time that is looked back on.
-    """
-
-    config: PipelineConfig
-    version: str
-    calendars: dict[str, Calendar]
-    since: datetime
-    now: datetime
-    lookback: timedelta
-    calendars_changed: bool
-
-    @property
-    def first_schedule(self) -> Schedule:
-        """The one that cascades open."""
-        return self.config.all_schedules[0]
 
 
 def run(
@@ -194,13 +165,13 @@ def _read_ahead(control: Control, watched: Watched) -> None:
 
 def _judged_dates(control: Control, watched: Watched, schedule: Schedule) -> list[str]:
     """The dates whose runs some check will ask for, the newest last."""
-    marked = _marked(control, watched.config) if schedule is watched.first_schedule else []
+    marked = reconciling.marked_periods(control, watched.config) if schedule is watched.first_schedule else []
     dates = [str(period) for period in marked]
     if schedule.trigger is not None:
-        sensors = _period_sensors(control, watched.config.id, schedule.trigger.key)
-        dates += [str(held.period) for held in _held_triggers(watched, schedule, schedule.trigger, sensors)]
+        sensors = reconciling.period_sensors(control, watched.config.id, schedule.trigger.key)
+        dates += [str(held.period) for held in reconciling.held_triggers(watched, schedule, schedule.trigger, sensors)]
     if ticks.opens_by_clock(schedule):
-        judged = _looking_back(watched, schedule) + 2 * control.settings.missed_grace + _deadline_reach(schedule)
+        judged = watched.looking_back(schedule) + 2 * control.settings.missed_grace + _deadline_reach(schedule)
         first = max(watched.since, watched.now - max(judged, ticks.late_by(schedule))) - timedelta(seconds=1)
         return dates + [due.run_date for due in ticks.due_between(control, schedule, first, watched.now)]
     if schedule.trigger is not None and schedule.trigger.deadline is not None:
@@ -234,9 +205,9 @@ def _failing(name: str, pipeline: str, check: Callable[[], None]) -> dict[str, s
 
 def _see_through(control: Control, pipeline: str) -> None:
     """What is under way ends, though its pipeline was deleted, became invalid or a dry run since (SPEC 2)."""
-    _end_stale(control, pipeline)
-    _revive_all(control, pipeline)
-    _process_requests(control, pipeline)
+    reconciling.end_stale(control, pipeline)
+    reconciling.revive_all(control, pipeline)
+    reconciling.decide_requests(control, pipeline)
     catalog.forget_retired(control, pipeline)
 
 
@@ -247,16 +218,6 @@ def _lookback(control: Control, last: Item, now: datetime, quiet_to: datetime | 
         return watchdog.LOOKBACK
     seen = max(complete, quiet_to) if quiet_to is not None else complete
     return min(now - seen + control.settings.missed_grace, watchdog.LOOKBACK)
-
-
-def _looking_back(watched: Watched, schedule: Schedule) -> timedelta:
-    """How far the missed checks look back. `schedule.time` may make a tick due up to a day after it.
-
-    Another calendar may call for a day that it had withheld, so what was judged is judged again.
-    """
-    if watched.calendars_changed and catalog.named_calendars(schedule):
-        return watchdog.LOOKBACK
-    return watched.lookback + (timedelta(days=1) if schedule.time is not None else timedelta(0))
 
 
 def _degraded(control: Control, errors: dict[str, str]) -> None:
@@ -298,156 +259,6 @@ def _alert_once(control: Control, watched: Watched, schedule: Schedule, finding:
     records.publish_once(control, event, finding.event)
 
 
-# ------------------------------------------------------------------------------------------------- 1, 4: active runs
-
-
-def stale_runs(control: Control, watched: Watched) -> None:
-    """1: an attempt outlived its lease."""
-    _end_stale(control, watched.config.id)
-
-
-def _end_stale(control: Control, pipeline: str) -> None:
-    for key in records.active_runs(control.store, pipeline):
-        run_ = records.get_run(control.store, key)
-        finding = watchdog.stale(run_, control.now()) if run_ is not None else None
-        if run_ is not None and finding is not None:
-            completion.fail_final(control, key, run_.attempt, FinalReason.STALE, finding.message)
-
-
-def reconcile_triggers(control: Control, watched: Watched) -> None:
-    """4: a trigger that holds without a run, and an active run that nothing drives."""
-    _revive_all(control, watched.config.id)
-    _process_requests(control, watched.config.id)
-    for schedule in watched.config.all_schedules:
-        if schedule.trigger is not None:
-            _recover_triggers(control, watched, schedule)
-    _recover_cascade(control, watched)
-
-
-def _revive_all(control: Control, pipeline: str) -> None:
-    brakes.pull(control, pipeline)
-    for key in records.active_runs(control.store, pipeline):
-        run_ = records.get_run(control.store, key)
-        if run_ is not None and run_.active:
-            _revive(control, run_)
-
-
-def _process_requests(control: Control, pipeline: str) -> None:
-    """Rerun requests that nobody has decided: the change of each was lost."""
-    for where, asked in reruns.undecided(control.store, pipeline):
-        if control.now() >= asked.at + reruns.LOST_AFTER:
-            reruns.process(control, where)
-
-
-def _revive(control: Control, run_: Run) -> None:
-    """An active run whose execution is not open: start it, or do what it would have done.
-
-    `is_open` only spares the call: it may be seconds old. What the start says is certain: it was started just now, it
-    is open, or it has ended.
-    """
-    if run_.status is RunStatus.FAILED:
-        if run_.retry_at is not None and run_.retry_at <= control.now():
-            router.retry_due(control, run_.key, run_.attempt)
-        return
-    execution = parts.execution_of(run_)
-    if control.executions.is_open(execution):
-        return
-    match opening.start_execution(control, run_):
-        case StartResult.STARTED:
-            event = _recovered(control, run_.key, f"attempt {run_.attempt} had no execution")
-            records.publish_once(control, event, f"{EventType.TRIGGER_RECOVERED}-{run_.attempt}-{run_.version}")
-        case StartResult.ALREADY_OPEN:
-            pass
-        case StartResult.ALREADY_CLOSED:
-            execution_ends.ended(control, run_.key, run_.attempt, execution, why="", failed=False)
-
-
-def _recovered(control: Control, key: RunKey, reason: str) -> Event:
-    message = f"{key.pipeline} for {key.date}: {reason}"
-    return records.event(EventType.TRIGGER_RECOVERED, key, control.now(), message, reason=reason)
-
-
-def _recover_triggers(control: Control, watched: Watched, schedule: Schedule) -> None:
-    trigger = schedule.trigger
-    if trigger is None:
-        return
-    plain = _plain_sensor(control, watched.config.id, trigger.key)
-    sensors = _period_sensors(control, watched.config.id, trigger.key)
-    for held in _held_triggers(watched, schedule, trigger, plain + sensors):
-        key = RunKey(watched.config.id, schedule.schedule_id, str(held.period))
-        if records.get_run(control.store, key) is None and not _only_observed(control, key):
-            _open_lost(control, watched, schedule, key, held.why, held.sensor.received_at)
-
-
-class _Held(msgspec.Struct, frozen=True):
-    """A trigger's condition holds for the period of a sensor."""
-
-    sensor: Sensor
-    period: Period
-    why: str
-
-
-def _held_triggers(watched: Watched, schedule: Schedule, trigger: Trigger, sensors: list[Sensor]) -> list[_Held]:
-    held: list[_Held] = []
-    for sensor in sensors:
-        if sensor.received_at < watched.since - watchdog.LOOKBACK:
-            continue
-        period = run_period(schedule, sensor)
-        result = trigger_match(trigger, sensor, watched.now)
-        if not isinstance(period, str) and result.passed:
-            held.append(_Held(sensor, period, f"sensor {sensor.key}: {result.reason}"))
-    return held
-
-
-def _only_observed(control: Control, key: RunKey) -> bool:
-    """A dry run took the trigger in: nothing was lost, and whoever starts the job meanwhile has started it."""
-    return control.store.get(records.run_record(key, keys.DRY_RUN)) is not None
-
-
-def _plain_sensor(control: Control, pipeline: str, key: str) -> list[Sensor]:
-    """The sensor itself, if it is there."""
-    item = control.store.get(records.control_key(keys.pipeline_pk(pipeline), keys.sensor_sk(key)))
-    return [] if item is None or records.is_absent(key, item) else [records.sensor_of(key, item)]
-
-
-def _period_sensors(control: Control, pipeline: str, key: str) -> list[Sensor]:
-    """The sensors of its newest periods."""
-    prefix = f"{keys.sensor_sk(key)}#"
-    found = control.store.query(Table.CONTROL, keys.pipeline_pk(pipeline), prefix, reverse=True, limit=_RECENT)
-    items = [(record.key.sk[len(keys.SENSOR) :], record.item) for record in found]
-    sensors = [records.sensor_of(name, item) for name, item in items if not records.is_absent(name, item)]
-    return [sensor for sensor in sensors if key_matches(key, sensor.key)]
-
-
-def _recover_cascade(control: Control, watched: Watched) -> None:
-    """Markers that are complete without a run; the newest few periods are looked at."""
-    config = watched.config
-    for period in _marked(control, config):
-        key = RunKey(config.id, watched.first_schedule.schedule_id, str(period))
-        if records.get_run(control.store, key) is None and not readiness.awaited_upstreams(control.store, config, key):
-            _open_lost(control, watched, watched.first_schedule, key, "cascade: all upstreams completed", None)
-
-
-def _marked(control: Control, config: PipelineConfig) -> list[Period]:
-    """The newest periods that upstreams have completed, and the days that they are of."""
-    if not config.after:
-        return []
-    prefix = f"{keys.MARKER}{config.all_schedules[0].schedule_id}#"
-    found = control.store.query(Table.CONTROL, keys.pipeline_pk(config.id), prefix, reverse=True, limit=_RECENT)
-    dates = {record.key.sk[len(prefix) :].split("#")[0] for record in found}
-    return sorted({parse_period(date) for date in dates} | {day_period(parse_period(date).day) for date in dates})
-
-
-def _open_lost(
-    control: Control, watched: Watched, schedule: Schedule, key: RunKey, why: str, arrived: datetime | None
-) -> None:
-    if expected.calendar_reason(schedule, watched.calendars, key.period) is not None:
-        return
-    start = opening.Start(key=key, opened_by=f"watchdog: {why}", first_arrival=arrived)
-    event = _recovered(control, key, f"its start had been lost ({why})")
-    opening.open_first(control, start, event)
-
-
 # ------------------------------------------------------------------------------------------- 2, 3: missed schedules
 
 
@@ -465,7 +276,7 @@ def missed_schedules(control: Control, watched: Watched) -> None:
             watched.now,
             exists,
             grace=control.settings.missed_grace,
-            lookback=_looking_back(watched, schedule) + control.settings.missed_grace,
+            lookback=watched.looking_back(schedule) + control.settings.missed_grace,
         ):
             _alert_once(control, watched, schedule, finding)
 
@@ -481,7 +292,7 @@ def missed_inclusions(control: Control, watched: Watched) -> None:
             watched.now,
             exists,
             grace=control.settings.missed_grace,
-            lookback=_looking_back(watched, schedule) + control.settings.missed_grace,
+            lookback=watched.looking_back(schedule) + control.settings.missed_grace,
         ):
             _alert_once(control, watched, schedule, finding)
 
@@ -598,10 +409,10 @@ def _post_run_data(control: Control, watched: Watched, key: RunKey) -> tuple[lis
 
 
 CHECKS: Final[tuple[tuple[str, Callable[[Control, Watched], None]], ...]] = (
-    ("stale-triggers", stale_runs),
+    ("stale-triggers", reconciling.stale_runs),
     ("missed-schedules", missed_schedules),
     ("missed-inclusions", missed_inclusions),
-    ("trigger-reconciliation", reconcile_triggers),
+    ("trigger-reconciliation", reconciling.reconcile_triggers),
     ("sla-scheduling", sla_timers),
     ("trigger-deadlines", trigger_deadlines),
     ("post-run-sensors", missing_post_run),
