@@ -8,7 +8,7 @@ import yaml
 
 from interlock.aws.names import Function, Queue
 from interlock.cli import aws_backend
-from interlock.control import reruns
+from interlock.control import reruns, writing
 from interlock.control.delivering import Sent
 from interlock.control.delivery_records import StoredLedger
 from interlock.model.keys import RunKey
@@ -35,10 +35,12 @@ def applied(stage: Stage, environment: Deployed, folder: Path, *documents: dict[
     environment.pump()
 
 
-def ready(stage: Stage) -> None:
-    """The inputs of `gold` are there."""
-    stage.good("sensor", "set", "gold", "up", "status=ready", f"date={DAY}")
-    stage.good("sensor", "set", "gold", "rows", "count=50", f"date={DAY}")
+def ready(environment: Deployed, name: str = "gold") -> None:
+    """The inputs of a pipeline are there. Without the command, which would watch for what follows."""
+    control = environment.controller.control
+    writing.write_sensor(control, name, "up", {"status": "ready", "date": DAY})
+    writing.write_sensor(control, name, "rows", {"count": 50, "date": DAY})
+    environment.pump()
 
 
 def test_configs(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
@@ -72,7 +74,7 @@ def test_sensors(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
 
 def test_a_run_from_claim_to_rerun(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
     applied(stage, environment, tmp_path)
-    ready(stage)
+    ready(environment)
     assert stage.good("ready", "gold", "--date", DAY, "--claim") == f"{DAY}\n"
     environment.pump()
     assert [one["word"] for one in stage.json("runs", "gold")["runs"]] == ["running"]
@@ -123,9 +125,14 @@ def test_following_events(stage: Stage, environment: Deployed, tmp_path: Path, m
 
 
 def test_the_output_of_a_job(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
-    document = pipeline("gold", job={"type": "lambda", "config": {"functionName": "build-gold"}})
-    applied(stage, environment, tmp_path, document)
+    """The target is asked from here: of an external job it knows nothing but who runs it."""
+    applied(stage, environment, tmp_path)
     assert "has never run" in stage.refused("logs", "gold")
+    ready(environment)
+    stage.good("ready", "gold", "--date", DAY, "--claim")
+    said = stage.run("logs", "gold", "--date", DAY)
+    assert said.code == 0, said.err
+    assert stage.json("logs", "gold", "--date", DAY)["text"] == said.out
 
 
 def test_trying_a_probe(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
@@ -170,8 +177,7 @@ def test_a_claim_keeps_the_pool_of_the_deployed_functions(stage: Stage, environm
     variables = {"POOLS": '{"warehouse": 1}'}
     environment.answers["lambda:GetFunctionConfiguration"] = {"Environment": {"Variables": variables}}
     for name in ("gold", "silver"):
-        stage.good("sensor", "set", name, "up", "status=ready", f"date={DAY}")
-        stage.good("sensor", "set", name, "rows", "count=50", f"date={DAY}")
+        ready(environment, name)
     assert stage.good("ready", "gold", "--date", DAY, "--claim") == f"{DAY}\n"
     assert "the pool of its job is full" in stage.refused("ready", "silver", "--date", DAY, "--claim")
 

@@ -1,6 +1,8 @@
 """`interlock console`: the API over an environment on AWS, by a real server in this process."""
 
 import json
+import os
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,8 @@ import uvicorn
 
 from interlock.api.connections import ConnectionLimits
 from interlock.api.console import Console, ConsoleSettings
-from interlock.api.server import bind, server_config
+from interlock.api.console_server import ConsoleServer, serve_console
+from interlock.api.server import BindError, bind, server_config
 from interlock.aws.address import parse_address
 from interlock.aws.environment import open_environment
 from interlock.aws.names import Queue
@@ -131,6 +134,39 @@ def test_tokens_and_sessions_are_in_the_local_file(served: Served) -> None:
     served.client.headers["Authorization"] = f"Bearer {text}"
     assert served.get("pipelines") == {"items": [], "next": None}
     problem(served.client.post("watchdog/run"), 403, "forbidden")
+
+
+def test_it_serves_until_a_signal(environment: Deployed, tmp_path: Path) -> None:
+    with bind("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+    console = Console(open_environment(parse_address(ADDRESS)), ConsoleSettings(tmp_path / "console.db"))
+    answers: list[int] = []
+
+    def ask_and_end() -> None:
+        answers.append(until(lambda: _answered(f"http://127.0.0.1:{port}/readyz"), "an answer"))
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    asking = threading.Thread(target=ask_and_end)
+    asking.start()
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        serve_console(ConsoleServer(port=port), console)
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)  # afterwards a signal would end this process at once
+    asking.join()
+    assert answers == [200]
+    assert console.refusing
+    refused = Console(open_environment(parse_address(ADDRESS)), ConsoleSettings(tmp_path / "console.db"))
+    with pytest.raises(BindError, match="without a token"):
+        serve_console(ConsoleServer(host="0.0.0.0", port=port), refused)
+
+
+def _answered(url: str) -> int | None:
+    try:
+        return httpx.get(url, trust_env=False).status_code
+    except httpx.TransportError:
+        return None
 
 
 def test_it_is_for_aws_alone(

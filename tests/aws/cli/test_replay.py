@@ -10,7 +10,7 @@ from interlock.control import reruns, writing
 from interlock.model.keys import RunKey
 from interlock.model.run import JobEvent
 from tests.aws.cli.deployed import Deployed
-from tests.aws.cli.test_commands import applied
+from tests.aws.cli.test_commands import applied, ready
 from tests.cli.stage import DAY, Stage
 
 
@@ -40,8 +40,7 @@ def test_what_the_streams_forgot(stage: Stage, environment: Deployed, tmp_path: 
 
 def test_twice_does_no_harm(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
     applied(stage, environment, tmp_path)
-    stage.good("sensor", "set", "gold", "up", "status=ready", f"date={DAY}")
-    stage.good("sensor", "set", "gold", "rows", "count=50", f"date={DAY}")
+    ready(environment)
     stage.good("ready", "gold", "--date", DAY, "--claim")
     environment.pump()
     control = environment.controller.control
