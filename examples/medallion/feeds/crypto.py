@@ -5,7 +5,7 @@
     python feeds/crypto.py 2026-03-02T10 busy      the next job that reads this hour is told to come back later
     python feeds/crypto.py 2026-03-02T10 count     lands nothing, counts only
 
-Prints {"file": ..., "rows": ...}: what a sensor is to be told. Standard library only, no network.
+Prints {"file": ..., "rows": ...}: the data of a sensor. Standard library only, no network.
 """
 
 import argparse

@@ -37,7 +37,7 @@ _LABELS: Final = {
 }
 # The message often says these whole; said again they only make it longer.
 _SAID_ONCE: Final = frozenset({"waitingFor", "error", "reason"})
-# Told in another place, or of no use to a person.
+# Shown in another place, or of no use to a person.
 _NOT_FACTS: Final = frozenset({"actionHint", "dedupKey", "results", "errors", "checks"})
 
 

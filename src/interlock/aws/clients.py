@@ -10,7 +10,7 @@ _ATTEMPTS: Final = 3
 
 
 class Clients:
-    """The clients of one process. `make` is told the name of the service."""
+    """The clients of one process. `make` is given the name of the service."""
 
     def __init__(self, make: Callable[[str], Any] | None = None) -> None:
         self._make = make or make_client

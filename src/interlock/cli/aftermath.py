@@ -1,4 +1,4 @@
-"""What followed from a sensor write: watched for a moment, and told.
+"""What followed from a sensor write: watched for a moment, and printed.
 
 The controller acts on a write within milliseconds, but not within the write. So the events of the pipeline are looked
 at until they fall silent, two seconds at most; a write that leads to nothing is recognised sooner.

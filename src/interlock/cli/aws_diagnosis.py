@@ -1,4 +1,4 @@
-"""The checks of `interlock doctor` on an environment of AWS. Each asks a service; a missing right is told as such."""
+"""The checks of `interlock doctor` on an environment of AWS. Each asks a service; a missing permission is named."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""What the commands ask and tell, whoever answers: a running server (the SDK's Client), or a store.
+"""What the commands read and write, through a running server (the SDK's Client) or a store.
 
 A command is written once, against this. Which of the two it is, is decided as `store_access` says: a store that a
 running server has open is written through that server, and read directly. An environment on AWS is always served.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class Backend(Protocol):
-    """The methods of the SDK that the commands use; their meaning is told there (`interlock.client.core`)."""
+    """The methods of the SDK that the commands use; they are documented there (`interlock.client.core`)."""
 
     def write_sensor(self, pipeline: str, key: str, data: Mapping[str, Any], *, ttl: int | None = None) -> "Written":
         """Write an observation; durable when this returns."""

@@ -1,4 +1,4 @@
-"""`interlock job report`: how a job ended, told by whoever ran it."""
+"""`interlock job report`: report how a job ended."""
 
 from enum import StrEnum
 from typing import Annotated

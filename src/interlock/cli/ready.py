@@ -187,7 +187,7 @@ def _claimed(there: Connected, asked: Question) -> Answer:
 
 
 def _unanswered(asked: Question, error: Exception) -> Answer:
-    """A mistake in the command is told at once. Anything else may pass: nobody can tell, for now."""
+    """A mistake in the command is reported at once. Others may be temporary: the answer is unknown for now."""
     from interlock.client.errors import AnswerError
 
     wrong = isinstance(error, UnknownPipelineError | InvalidValueError | AccessError)

@@ -217,7 +217,7 @@ def _file(target: Target) -> Path:
 
 @contextmanager
 def server(target: Target) -> Iterator["httpx.Client"]:
-    """A client of the server's API, with the token of INTERLOCK_TOKEN or the owner's; what goes wrong is told in words.
+    """A client of the server's API, with the token of INTERLOCK_TOKEN or the owner's; errors are raised in words.
 
     A server of this machine is reached directly: a proxy would be sent the token.
     """

@@ -66,7 +66,7 @@ def find_toml(folder: Path) -> Path | None:
 
 
 def trust() -> Trust:
-    """What this command was told to trust: the folders, and that of the file it was told to obey."""
+    """What the options of this command trust: the folders, and the folder of the config file."""
     config = _named_config()
     return Trust().also(*_given.get().folders, config.parent if config is not None else None)
 

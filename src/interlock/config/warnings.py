@@ -206,7 +206,7 @@ def _late_breaches(sla: Sla, config: PipelineConfig) -> Iterator[Finding]:
 
 
 def _lateness(sla: Sla, schedule: Schedule) -> timedelta | None:
-    """How long after its start a run breaches; None where the start is not known beforehand."""
+    """How long after its start a run breaches; None where the start is not known in advance."""
     daily = cron_granularity(schedule) is Granularity.DAY
     dated = schedule.cron is None and schedule.include is not None and schedule.trigger is None
     if not (daily or dated) or sla.deadline is None:
@@ -240,7 +240,7 @@ def _late_at(schedule: Schedule, sla: Sla, sample: datetime) -> timedelta | None
 
 
 def _late_readiness(sla: Sla, config: PipelineConfig) -> Iterator[Finding]:
-    """`readyBy` from the breach on is never told of: the breach was."""
+    """`readyBy` at or after the breach never alerts: the breach has."""
     if sla.ready_by is None or sla.deadline is None:
         return
     if any(_ready_in_time(sla, schedule, sample) for schedule in config.all_schedules for sample in _SAMPLES):

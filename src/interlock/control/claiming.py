@@ -169,7 +169,7 @@ def _tick(schedule: Schedule, key: RunKey) -> Tick | None:
 
 
 def _open(control: Control, key: RunKey, by: str) -> None:
-    """Open the run; whoever opens it first, the claim then finds it there."""
+    """Open the run, unless something else has: the claim then finds it there."""
     current = _in_force(control, key)
     tick = _tick(current.config.schedule_of(key.schedule), key)
     start = opening.Start(

@@ -1,7 +1,7 @@
-"""Dry run (SPEC 10): observes and tells what would happen. No run record, no execution, no job, ever.
+"""Dry run (SPEC 10): observes and publishes what would happen. No run record, no execution, no job, ever.
 
-A `DRY_RUN#` marker per run remembers what was told, so that a redelivered change tells it once. A failure is told from
-the job log: the job that really runs, under whatever starts it today, reports there.
+A `DRY_RUN#` marker per run remembers what was published, so that a redelivered change publishes nothing twice. Failures
+are read from the job log: the job that really runs, under whatever starts it today, reports there.
 """
 
 from datetime import date, datetime, timedelta
@@ -214,7 +214,7 @@ def _late(
 
 
 def job_reported(control: Control, record: JobRecord) -> bool:
-    """A job-log record of a dry-run pipeline: tell what its failure would have come to. True when it was one.
+    """A job-log record of a dry-run pipeline: publish what would follow from its failure. True when it is one.
 
     The outcome of a job that was started before the pipeline became a dry run is none: that run goes on to its end.
     """

@@ -1,7 +1,7 @@
-"""An execution has ended, and whoever runs executions says so: its attempt goes on or ends at once.
+"""The runtime reports that an execution has ended: its attempt goes on or ends at once.
 
 Without this the watchdog finds it at its next pass. An attempt that is over, or that another execution drives by now,
-is left alone; so the same end may be told twice. How often an attempt goes on is bounded (`decide.early_ends`).
+is left alone; so the same end may be reported twice. How often an attempt goes on is bounded (`decide.early_ends`).
 """
 
 from interlock.control import completion, parts, records

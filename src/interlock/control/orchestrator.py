@@ -42,7 +42,7 @@ log = get_logger(__name__)
 
 Output = dict[str, Any]
 SUPERSEDED: Final = "superseded"
-# A job that was told to stop is soon over.
+# A job that was asked to stop ends soon.
 _STOPPING_POLL: Final = timedelta(seconds=10)
 
 
@@ -149,7 +149,7 @@ class _Facts(msgspec.Struct, frozen=True):
     seen: int
 
     def waiting(self, seconds: int, summary: str = "") -> Output:
-        """What the wait is told: for how long, what was seen of the wake-ups, and what to remember of the rules."""
+        """The input of the wait: for how long, which wake-ups were seen, and what to remember of the rules."""
         known = replace(self.known, summary=summary) if summary else self.known
         return {
             "status": "waiting",

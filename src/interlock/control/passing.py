@@ -1,4 +1,4 @@
-"""The rules have passed: what the attempt remembers of that, whoever evaluated them (the lifecycle, or a claim)."""
+"""The rules have passed, in the lifecycle or in a claim: what the attempt remembers of that."""
 
 from datetime import datetime
 

@@ -29,7 +29,7 @@ def handle(control: Control, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The entry point of the lifecycle's SLA states and of timers."""
     missing = [name for name in ("pipeline", "schedule", "date") if name not in payload]
     if missing:
-        raise InvalidValueError(f"the sla-monitor is not told which run it is about: {', '.join(missing)} is missing")
+        raise InvalidValueError(f"the sla-monitor needs to know the run: {', '.join(missing)} is missing")
     key = RunKey(str(payload["pipeline"]), str(payload["schedule"]), str(payload["date"]))
     mode = str(payload.get("mode", ""))
     act = _MODES.get(mode)

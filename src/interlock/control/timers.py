@@ -1,4 +1,4 @@
-"""Which timer calls whom: the one entry for the timers of every runtime.
+"""Which function each timer calls: one entry point for the timers of every runtime.
 
 A timer is delivered at least once, perhaps late: every receiver reads the current records and decides whether it still
 matters.

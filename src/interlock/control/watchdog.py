@@ -308,7 +308,7 @@ def sla_timers(control: Control, watched: Watched) -> None:
 
 
 def overdue_alerts(control: Control, watched: Watched) -> None:
-    """8 (and what a lost timer would have told): open SLA states with an instant past.
+    """8 (and alerts of lost timers): open SLA states with an instant past.
 
     Also where the config has no SLA any more: a run that was opened with one keeps it.
     """

@@ -1,4 +1,4 @@
-"""Probes: which sensors a probe writes, when the next look is due, and whom it may keep waiting (SPEC 14).
+"""Probes: which sensors a probe writes, when the next look is due, and which runs wait for it (SPEC 14).
 
 A probe whose config names `${DATE}`, `${HOUR}` or `${PERIOD}` is *dated*: it looks for one period, and writes the
 sensor `key#period`. Any other looks at one thing, whatever the period, and writes `key`.

@@ -1,4 +1,4 @@
-"""How many sensors a pipeline may have: whoever may write sensors must not fill the disk of everybody.
+"""How many sensors a pipeline may have: no single writer of sensors may fill the disk.
 
 Sensors that expire by themselves, as those of a period do 90 days after it, count apart and may be five times as many:
 ten keys that are written for every hour make 21,600 of them.

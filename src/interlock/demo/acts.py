@@ -37,7 +37,7 @@ class Act(msgspec.Struct, frozen=True):
 
 
 def missing(act: Act, events: Sequence[EventView]) -> list[str]:
-    """What an act promised and the events do not show; nothing when it happened as told."""
+    """What an act promised and the events do not show; nothing when it happened as promised."""
     problems = [problem for chain in act.chains for problem in _broken(chain, events)]
     return problems + [f"{sight} happened" for sight in act.absent if any(map(sight.matches, events))]
 

@@ -90,7 +90,7 @@ def play_once(folder: Path, printer: Printer) -> Outcome:
 
 
 def play_on(folder: Path, port: int, printer: Printer, serving: Callable[[str], None]) -> None:
-    """Play in a folder that is empty, behind the HTTP API, until a signal. `serving` is told the address."""
+    """Play in a folder that is empty, behind the HTTP API, until a signal. `serving` is given the address."""
     lay_out(folder)
     first = SystemClock().now().replace(minute=0, second=0, microsecond=0)
     clock = _clock(first, _LEISURE)

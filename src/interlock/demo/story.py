@@ -1,4 +1,4 @@
-"""The story of the demo: which act follows which, and what goes on when it is told."""
+"""The story of the demo: which act follows which, and what happens beside the acts."""
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta

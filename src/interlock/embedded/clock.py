@@ -40,7 +40,7 @@ class SystemClock:
 
 
 class ScaledClock:
-    """Time that starts where it is told to and passes faster than the machine's: hours in seconds, for the demo.
+    """Time that starts at a given instant and passes faster than the machine's: hours in seconds, for the demo.
 
     Everything that runs by it is real (threads, processes, files), so real delays grow with the speed: a job of half a
     second takes half an hour at 3600. The speed may be changed at any moment; time never jumps, nor goes backwards.

@@ -325,7 +325,7 @@ def _put(puts: dict[Table, list[Row]], key: Key, item: Mapping[str, Any], text: 
 
 
 def _tell(changes: list[Row], key: Key, text: str | None, now_ms: int) -> None:
-    """Add the change of a write to those that are to be told, in the order of the writes."""
+    """Add the change of a write to the stream's changes, in the order of the writes."""
     if key.table in STREAMED:
         changes.append((key.table.value, key.pk, key.sk, now_ms, text))
 

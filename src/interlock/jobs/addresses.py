@@ -73,7 +73,7 @@ class AddressPolicy:
         named = self._host_named(host)
         for text in addresses:
             kind = self._refused_as(ipaddress.ip_address(text))
-            # Whoever answers for a name may have it lead to where credentials are handed out.
+            # The owner of a name can point it at an address that hands out credentials.
             if kind and (not named or kind == _METADATA_KIND):
                 raise AddressRefusedError(
                     f"{host} has the {kind} address {text}, which jobs and probes may not call:"

@@ -111,7 +111,7 @@ class Run(_Record, frozen=True, kw_only=True):
     `early_ends`: how many of them in a row ended without having handed over.
     `inputs`: digests of the sensors the attempt was decided on; the circuit breaker compares them.
     `slot`: its place in the pool of its job (`POOL#{pool}` `SLOT#{number}`), which it may have given back since.
-    `markers_left`: more pipelines run after it than its commit could tell; they are told from its change.
+    `markers_left`: more pipelines run after it than fit its commit; the rest get their markers from its change.
     `claim_id`, `claimed_by`: the claim on the job of an `external` attempt, and whose it is.
     `sla_closed`: the run failed for good once; its SLA is over for all later attempts, even once its state is gone.
     """

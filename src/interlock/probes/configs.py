@@ -24,7 +24,7 @@ def read_config(request: ProbeRequest, type_: type[T]) -> T:
 
 
 def default_payload(request: ProbeRequest) -> dict[str, Any]:
-    """What whoever is asked is told, when the config says nothing else."""
+    """What is sent to the system that is asked, unless the config says otherwise."""
     return {"pipeline": request.pipeline, "key": request.key, "date": request.date or None}
 
 

@@ -26,7 +26,7 @@ from interlock.ports.jobs import (
 from interlock.simulation.scenario import ScriptedJob
 
 _DEFAULT: Final = (ScriptedJob(),)
-# Their end is told at once; of the others it is found at the next poll.
+# These report their end at once; the end of others is found at the next poll.
 _PUSHED: Final = frozenset({JobType.COMMAND, JobType.EXTERNAL, JobType.HTTP, JobType.LAMBDA})
 _RESULTS: Final = {
     "success": JobState.SUCCEEDED,
@@ -102,7 +102,7 @@ class ScriptedTargets:
             return JobStop.ENDED
         self._stopped[run_id] = self._clock.now()
         if pushed:
-            # In place of its own end, if it had one: nobody is told of the same end twice.
+            # In place of its own end, if it had one: no end is reported twice.
             self._ends = [one for one in self._ends if one[1] != run_id]
             heapq.heapify(self._ends)
             heapq.heappush(self._ends, (self._clock.now(), run_id))
@@ -117,13 +117,13 @@ class ScriptedTargets:
         return self._ends[0][0] if self._ends else None
 
     def ended(self, now: datetime) -> JobRequest | None:
-        """The next job that tells of its end now; told again until it was heard, as a restarted controller asks."""
+        """The next job that reports its end now; reported again until received, as a restarted controller asks."""
         if not self._ends or self._ends[0][0] > now:
             return None
         return self._jobs[self._ends[0][1]].request
 
     def heard(self) -> None:
-        """What `ended` told has arrived."""
+        """What `ended` reported has arrived."""
         heapq.heappop(self._ends)
 
 

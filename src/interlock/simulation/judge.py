@@ -1,4 +1,4 @@
-"""Did the scenario come out as expected? Compares a timeline with the expectations; every difference is told."""
+"""Did the scenario come out as expected? Compares a timeline with the expectations; every difference is reported."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime

@@ -62,7 +62,7 @@ class AirflowApi:
         accept: str = "application/json",
         limit: int | None = None,
     ) -> Answer:
-        """A call of `/api/vN/dags/...`, as whom the config says; once more with a new token when that is refused."""
+        """A call of `/api/vN/dags/...`, with the config's credentials; again with a new token when refused."""
         version = self.version(config)
         url = "/".join([base(config), "api", version, "dags", *(quote(part, safe="") for part in path)])
         more: dict[str, Any] = {} if limit is None else {"limit": limit}

@@ -8,7 +8,7 @@ wrapper as its standard input, and the controller closes its own copy only then;
 it becomes the command, and writes `started` before that. So from the moment a claim can be seen the lock is held
 without a gap until there is a `started` or nobody left to write one, and no one ever takes it a second time.
 
-Whoever finds the lock free therefore knows that no wrapper is at work and none will come. Without `started` the command
+A free lock therefore means that no wrapper is at work and none will start. Without `started` the command
 was never run and never will be: it may be started again. With it the command was run; it may outlive its wrapper, which
 its process number and start time tell.
 
@@ -177,7 +177,7 @@ class RunFolder:
         return (self.path / STOP).exists()
 
     def request_stop(self) -> None:
-        """Remember that its end was asked for: the wrapper may not be there to be told yet, and people want to know."""
+        """Remember that its end was asked for: the wrapper may not have started yet, and people want to know."""
         with contextlib.suppress(FileNotFoundError):  # removed in the meantime
             (self.path / STOP).touch(mode=0o600)
 

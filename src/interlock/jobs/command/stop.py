@@ -1,6 +1,6 @@
 """Ending a command before its time: TERM to its whole group, after the grace KILL. Also after a controller restart.
 
-Its wrapper does that, as it does when the timeout is over; here it is only told. A command that has outlived its
+Its wrapper does that, as it does after the timeout; here it is only signalled. A command that has outlived its
 wrapper is ended from here, and then the call takes as long as the grace.
 """
 

@@ -110,7 +110,7 @@ class CommandRunner:
         self._working_folder = (working_folder or Path.cwd()).absolute()
         self._grace = grace
         self._output_limit = output_limit
-        # Ends that the controller could not be told of, and when to try again.
+        # Exits that could not be reported to the controller, and when to try again.
         self._untold: dict[str, float] = {}
         self._watch = ExitWatch(self._settle)
         self._forks = ForkServer(_wrappers_environment())

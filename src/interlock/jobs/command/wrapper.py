@@ -3,7 +3,7 @@
 It is a process of its own, started by file name with `python -I -S`, and imports next to nothing, so that it is up in
 some 15 ms and sees neither the program's packages nor the user's. In its folder it leaves, in this order:
 
-    wrapper     {"pid", "identity"}: whom to wait for, and to send SIGTERM to end the command
+    wrapper     {"pid", "identity"}: the process to wait for; SIGTERM to it ends the command
     started     {"pid", "identity"}: written by the command's own process, and on disk, before it becomes the command
     exit.json   how it ended; written whole or not at all
 
@@ -263,7 +263,7 @@ def fork(folder: str, cwd: str, executable: str, argv: list[str], environment: d
 
 
 class Command:
-    """The running command: waits for it, ends it when its time is up, passes on what the wrapper is told."""
+    """The running command: waits for it, ends it when its time is up, passes on the wrapper's signals."""
 
     def __init__(self, pid: int, timeout: float, grace: float, output: Output) -> None:
         self.timed_out = False
@@ -384,5 +384,5 @@ def main(arguments: list[str]) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1:])
-    # Nothing is left to tidy up, and whoever waits for this process waits a few milliseconds less.
+    # Nothing is left to tidy up; this saves whatever waits for the process a few milliseconds.
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Databricks' REST API 2.1, as whom the config says: with a personal access token, or as a service principal.
+"""Databricks' REST API 2.1, with the identity of the config: a personal access token, or a service principal.
 
 A service principal has a client id and a secret, which are exchanged at the workspace for a token of an hour. That is
 kept in memory until shortly before its end, and renewed when it is refused.

@@ -108,7 +108,7 @@ class HttpRunner:
         if config.poll is None:
             return JobOutput(next_offset=offset, complete=True)
         target, answer = self._poll(request, config, config.poll, job_id)
-        # An answer is not a text that grows: whoever follows it sees it once.
+        # An answer does not grow: following it shows it once.
         text = target.masks.hide(answer.text) if offset == 0 else ""
         return (
             piece_of(text, 0, ended=True, link=self.link(request, job_id))
