@@ -22,6 +22,7 @@ NAMES: Final = (
     "runs",
     "latency",
     "commands",
+    "functions",
     "waiting",
     "api",
 )

@@ -13,14 +13,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from interlock.aws import clock as real_clock
-from interlock.aws.bus import EventBridgeBus
 from interlock.aws.clients import Clients
-from interlock.aws.dead_letters import Letter, send_letter
 from interlock.aws.executions import StepFunctionsExecutions
 from interlock.aws.job_runs import remembering
 from interlock.aws.settings import AwsSettings, Function, SettingsError, read_settings
 from interlock.aws.store import DynamoStore
-from interlock.aws.streams import StreamBatch
 from interlock.aws.timers import SchedulerTimers
 from interlock.control.context import Control, Settings
 from interlock.decide.templates import for_jobs
@@ -33,7 +30,10 @@ from interlock.ports.probes import Prober
 
 if TYPE_CHECKING:
     from interlock.aws.alerts import AlertQueue
+    from interlock.aws.bus import EventBridgeBus
+    from interlock.aws.dead_letters import Letter
     from interlock.aws.dispatching import Dispatcher
+    from interlock.aws.streams import StreamBatch
     from interlock.control.alert_dispatcher import Routing
     from interlock.ports.secrets import Secrets
 
@@ -135,8 +135,10 @@ class Controller:
         return SchedulerTimers(self.settings, self.clients, self.store, self.clock, new_id)
 
     @cached_property
-    def bus(self) -> EventBridgeBus:
+    def bus(self) -> "EventBridgeBus":
         """The event bus."""
+        from interlock.aws.bus import EventBridgeBus
+
         return EventBridgeBus(self.clients, self.settings.event_bus_name)
 
     @cached_property
@@ -191,10 +193,12 @@ class Controller:
             environment=for_jobs(self.settings.variables),
         )
 
-    def stream(self, function: Function) -> StreamBatch:
+    def stream(self, function: Function) -> "StreamBatch":
         """The records of an invocation, and where those go that are given up on."""
+        from interlock.aws.dead_letters import send_letter
+        from interlock.aws.streams import StreamBatch
 
-        def bury(table: Table, letter: Letter) -> None:
+        def bury(table: Table, letter: "Letter") -> None:
             url = self.settings.dlq_urls.get(table)
             if not url:
                 raise SettingsError(f"environment variable {table.name}_DLQ_URL is missing")

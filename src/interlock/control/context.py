@@ -14,7 +14,7 @@ from interlock.ports.store import Store
 from interlock.ports.timers import Timers
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Settings:
     """What may differ from one installation to another."""
 
