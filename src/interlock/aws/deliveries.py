@@ -15,6 +15,7 @@ from interlock.aws.names import Queue
 from interlock.aws.queue_depths import depth
 from interlock.control.delivery_records import SENT, DeliveryRecord, DeliveryState
 from interlock.model import keys
+from interlock.model.errors import AccessError
 from interlock.model.keys import Table
 from interlock.ports.store import Record, Store
 
@@ -71,8 +72,11 @@ def _view(pipeline: str, row: Record) -> DeliveryView | None:
 
 
 def degradations(environment: Environment) -> list[str]:
-    """What is wrong with the alerts, in words."""
-    given_up = depth(environment, Queue.ALERTS_DLQ)
+    """What is wrong with the alerts, in words. Who may read the tables alone is not kept from reading them."""
+    try:
+        given_up = depth(environment, Queue.ALERTS_DLQ)
+    except AccessError as error:
+        return [f"whether alerts were given up cannot be seen: {error}"]
     if given_up is None or not given_up.total:
         return []
     alerts = "1 alert was" if given_up.total == 1 else f"{given_up.total} alerts were"

@@ -100,6 +100,11 @@ def test_a_missing_right_is_named(capsys: Capsys, environment: Deployed, denied:
     assert denied in told
 
 
+def test_who_may_read_the_tables_alone_sees_them(stage: Stage, environment: Deployed) -> None:
+    environment.denied.add("sqs:GetQueueAttributes")
+    assert "whether alerts were given up cannot be seen" in stage.json("status")["degraded"][0]
+
+
 def test_credentials_that_have_expired(capsys: Capsys, environment: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     def expired(self: Any, operation: str, arguments: Mapping[str, Any]) -> Any:
         raise ClientError({"Error": {"Code": "ExpiredToken", "Message": "The token is expired"}}, operation)
