@@ -25,6 +25,7 @@ NAMES: Final = (
     "functions",
     "waiting",
     "api",
+    "cold_start",
 )
 RESULTS: Final = Path("bench-results.json")
 
