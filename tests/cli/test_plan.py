@@ -73,7 +73,7 @@ def test_a_changed_secret_is_a_change_that_is_not_shown(capsys: pytest.CaptureFi
     run(capsys, "apply", ".")
     (project / "pipelines/api.yaml").write_text(SECRET.replace("first", "second"))
     outcome = run(capsys, "plan", ".")
-    assert "~ api  changed\n    a value that is not shown\n" in outcome.out
+    assert "~ api  changed\n    job.config.auth.token: changed, and not shown\n" in outcome.out
     assert "second" not in outcome.out + outcome.err
 
 

@@ -53,6 +53,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     warnings: list[str]
 
 
+# In one text, of which the program is shown.
+_COMMAND: Final = "job.config.command"
 _CREATED: Final = ResponseSpec(data_container=Applied, description="The pipeline is new.")
 
 
@@ -160,7 +162,9 @@ def _hidden(value: object, path: str) -> list[str]:
         ]
     if isinstance(value, list):
         return [found for index, inner in enumerate(value) for found in _hidden(inner, f"{path}[{index}]")]
-    return [path] if isinstance(value, str) and holds_hidden(value) else []
+    if not isinstance(value, str):
+        return []
+    return [path] if holds_hidden(value) or (path == _COMMAND and HIDDEN in value.split()) else []
 
 
 def _path(path: tuple[str | int, ...]) -> str:

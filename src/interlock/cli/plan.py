@@ -45,6 +45,8 @@ class Known(msgspec.Struct, frozen=True):
     versions: dict[str, str] = {}
     documents: dict[str, Any] = {}
     calendars: dict[str, Any] | None = {}
+    masked: bool = False
+    """The documents come from a server, which hides what may be a secret."""
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -58,7 +60,16 @@ class Planned(msgspec.Struct, frozen=True):
         return [one.name for one in self.pipelines if one.kind in kinds]
 
 
-def plan(path: ConfigPath, *, store: StoreOption = None, url: UrlOption = None, json: JsonOption = False) -> None:
+def plan(
+    path: ConfigPath,
+    *,
+    store: StoreOption = None,
+    url: UrlOption = None,
+    show_values: Annotated[
+        bool, typer.Option("--show-values", help="Show the changed values of your files, secrets included.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
     """Show what `apply` would change, and the next start, warning and breach of each pipeline. Writes nothing.
 
     Works without a store: then everything is new. Exits 1 if a config has errors.
@@ -70,7 +81,7 @@ def plan(path: ConfigPath, *, store: StoreOption = None, url: UrlOption = None, 
 
     target = find_target(store, url)
     loaded = load_or_exit(path, lambda found: _in_force(target, found), target=target)
-    planned = compare_with(loaded, read_known(target, loaded))
+    planned = compare_with(loaded, read_known(target, loaded), show_values=show_values)
     now = SystemClock().now()
     upcoming = {one.config.id: next_runs(one.config, loaded.calendars, now) for one in loaded.configs}
     merged = {one.config.id: one for one in loaded.configs if one.archetype}
@@ -154,8 +165,9 @@ def _ask(client: "httpx.Client", ours: Mapping[str, str]) -> Known:
     documents = {name: answer_of(client.get(f"pipelines/{name}")).get("document", {}) for name in differ}
     response = client.get("calendars")
     if response.status_code in (404, 405):
-        return Known(versions, documents, None)
-    return Known(versions, documents, {str(one["name"]): one for one in answer_of(response).get("items", [])})
+        return Known(versions, documents, None, masked=True)
+    calendars = {str(one["name"]): one for one in answer_of(response).get("items", [])}
+    return Known(versions, documents, calendars, masked=True)
 
 
 def _pages(client: "httpx.Client", path: str) -> Iterator[dict[str, Any]]:
@@ -169,19 +181,20 @@ def _pages(client: "httpx.Client", path: str) -> Iterator[dict[str, Any]]:
             return
 
 
-def compare_with(loaded: "LoadResult", known: Known) -> Planned:
-    """What applying would change. Versions decide; documents are compared as people may see them."""
-    from interlock.control.views import without_secrets
-    from interlock.decide.plan import Change, ChangeKind, compare, differences
+def compare_with(loaded: "LoadResult", known: Known, *, show_values: bool = False) -> Planned:
+    """What applying would change. Versions decide; values are shown as people may see them.
+
+    `show_values`: those of our own files as they are.
+    """
+    from interlock.decide.plan import Change, ChangeKind, compare
 
     documents = {one.config.id: one.document for one in loaded.configs}
     versions = {one.config.id: one.version for one in loaded.configs}
     changes: list[Change] = []
     for change in compare(known.versions, versions):
         if change.kind is ChangeKind.CHANGED:
-            old = without_secrets(known.documents.get(change.name, {}))
-            keys = tuple(differences(old, without_secrets(documents[change.name])))
-            change = msgspec.structs.replace(change, keys=keys)
+            keys = _changed_keys(known, change.name, documents[change.name], show_values=show_values)
+            change = msgspec.structs.replace(change, keys=tuple(keys))
         changes.append(change)
     if known.calendars is None:
         return Planned(changes, [])
@@ -189,6 +202,19 @@ def compare_with(loaded: "LoadResult", known: Known) -> Planned:
     # Nobody asks for a calendar to go: what names it would stop.
     kept = [one for one in compare(known.calendars, calendars) if one.kind is not ChangeKind.REMOVED]
     return Planned(changes, kept)
+
+
+def _changed_keys(known: Known, name: str, ours: Any, *, show_values: bool) -> "Iterator[KeyChange]":
+    """What differs. Of a server's documents nobody can tell whether a hidden value does."""
+    from interlock.decide.plan import differences
+    from interlock.decide.shown_configs import without_secrets
+
+    theirs = known.documents.get(name, {})
+    for key in differences(theirs, without_secrets(ours) if known.masked else ours):
+        old, new = (one if one is msgspec.UNSET else without_secrets(one, key.path) for one in (key.old, key.new))
+        if show_values and key.new is not msgspec.UNSET:
+            new = key.new
+        yield msgspec.structs.replace(key, old=old, new=new)
 
 
 # ------------------------------------------------------------------------------------------------------ printing
@@ -230,8 +256,11 @@ def _print_change(console: "Console", change: "Change", what: str) -> None:
 
 
 def _key_change(key: "KeyChange") -> str:
+    from interlock.decide.masking import HIDDEN
     from interlock.decide.values import show
 
+    if key.old == key.new == HIDDEN:
+        return f"{key.path}: changed, and not shown"
     if key.old is msgspec.UNSET:
         return f"{key.path}: added {show(key.new)}"
     if key.new is msgspec.UNSET:
@@ -254,12 +283,9 @@ def _origins(loaded: "Loaded") -> Iterator[str]:
 
 def _values(loaded: "Loaded") -> "list[Origin]":
     """The values of a config with their places, as people may see them."""
-    from interlock.control.views import without_secrets
+    from interlock.decide.shown_configs import without_secrets
 
-    return [
-        msgspec.structs.replace(one, value=without_secrets(one.value, one.path.rpartition(".")[2]))
-        for one in loaded.origins()
-    ]
+    return [msgspec.structs.replace(one, value=without_secrets(one.value, one.path)) for one in loaded.origins()]
 
 
 def _times(next_: "NextRun", *, several: bool) -> Iterator[str]:

@@ -7,7 +7,7 @@ The list of pipelines, runs, events and statistics have modules of their own: `p
 """
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -18,8 +18,8 @@ from interlock.control.run_views import RunSummary
 from interlock.decide import cron
 from interlock.decide.checks import RuleResult
 from interlock.decide.expected import expected_granularity
-from interlock.decide.masking import HIDDEN, hide_in_addresses
 from interlock.decide.sensors import key_matches, period_of_write
+from interlock.decide.shown_configs import without_secrets
 from interlock.model import keys
 from interlock.model.config import Mode, PipelineConfig, Schedule
 from interlock.model.errors import InvalidConfigError, InvalidValueError, UnknownPipelineError
@@ -27,19 +27,6 @@ from interlock.model.keys import RunKey, Table
 from interlock.model.periods import parse_period, period_of
 from interlock.model.times import to_local, zone
 from interlock.ports.store import Store
-
-_SECRET_WORDS: Final = (
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "apikey",
-    "api_key",
-    "authorization",
-    "credential",
-    "cookie",
-    "dsn",
-)
 
 
 class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -142,20 +129,6 @@ def reads_of(config: PipelineConfig) -> list[str]:
     names += [schedule.trigger.key for schedule in config.all_schedules if schedule.trigger is not None]
     names += readiness.post_run_names(config)
     return list(dict.fromkeys(names))
-
-
-def without_secrets(value: Any, name: str = "") -> Any:
-    """A document for people's eyes: text under a name like `password` or `token` is hidden, and so are the passwords
-    and query values of URLs; templates are not.
-    """
-    if isinstance(value, dict):
-        return {key: without_secrets(inner, str(key)) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [without_secrets(inner, name) for inner in value]
-    secret = any(word in name.lower().replace("-", "_") for word in _SECRET_WORDS)
-    if secret and isinstance(value, str | int | float) and not isinstance(value, bool) and "${" not in str(value):
-        return HIDDEN
-    return hide_in_addresses(value) if isinstance(value, str) else value
 
 
 # ------------------------------------------------------------------------------------------------------ sensors
