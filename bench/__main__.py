@@ -25,7 +25,6 @@ NAMES: Final = (
     "functions",
     "waiting",
     "api",
-    "cold_start",
 )
 RESULTS: Final = Path("bench-results.json")
 
