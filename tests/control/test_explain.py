@@ -171,3 +171,13 @@ def test_a_reopened_run_tells_of_the_attempt_that_gave_up_and_of_what_opened_it_
     assert gave_up.startswith("1 (first) opened 08:00Z; evaluation window closed 09:00Z")
     assert reopened.startswith("2 (reopen: re-opened: sensor landed#2026-03-02 made the rules pass) opened 10:00Z")
     assert lines_of(found, "Opened")[0].startswith("08:00Z (2h10m ago) by ")
+
+
+def test_an_inclusion_date_is_meant_from_its_time_on_or_from_midnight_without_one() -> None:
+    def meant(until: str, **schedule: str) -> str:
+        dated = {"include": {"dates": ["2026-03-03", "2026-03-05"]}, "trigger": LANDED, **schedule}
+        return asked(ORDERS | {"schedule": dated}, until).date
+
+    assert meant("2026-03-05T00:00:00Z") == "2026-03-05"
+    assert meant("2026-03-05T05:59:00Z", time="06:00") == "2026-03-03"
+    assert meant("2026-03-05T06:00:00Z", time="06:00") == "2026-03-05"

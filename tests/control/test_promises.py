@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlock.control import catalog, promises, records, reruns
@@ -210,3 +211,15 @@ def test_runs_that_only_the_watchdog_recorded_say_nothing_of_days_or_hours(insta
 
     dates = ("2026-03-01", "2026-02-28", "2026-02-27", "2026-02-26")
     assert latest() == [parse_period(date) for date in dates]
+
+
+def test_a_promise_that_is_closed_is_left_as_it_is(installation: Installation) -> None:
+    control = installation.engine.control
+    promises.follow_config(control, "orders")
+    state = records.get_sla(control.store, KEY)
+    assert state is not None
+    closed = msgspec.structs.replace(state, version=state.version + 1, outcome=SlaOutcome.CANCELLED)
+    control.store.commit([records.put_sla(closed, state)])
+    calendar(installation, KEY.date, routed=False)
+    promises.follow(control, KEY)
+    assert records.get_sla(control.store, KEY) == closed
