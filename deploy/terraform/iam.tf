@@ -207,7 +207,7 @@ locals {
       {
         Sid      = "ThreadsAndDeliveries"
         Effect   = "Allow"
-        Action   = ["dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem"]
+        Action   = ["dynamodb:BatchGetItem", "dynamodb:DeleteItem", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
         Resource = [local.table_arns["events"]]
       },
       {

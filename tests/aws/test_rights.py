@@ -21,6 +21,7 @@ _TIMERS: Final = (
 # Given, and not seen in the recording; each with the reason.
 UNSEEN: Final[dict[str, dict[str, str]]] = {
     "alert-dispatcher": {
+        "ThreadsAndDeliveries: dynamodb:UpdateItem": "the thread of a run: the channel of the recording has no threads",
         "ThreadsAndDeliveries: dynamodb:DeleteItem": "a channel that works again after its alerts had to wait",
     },
     "orchestrator": {
@@ -62,3 +63,9 @@ def test_nothing_is_given_that_nobody_needs(role: str) -> None:
     """If a right is new, and used: `python -m tests.aws.rights`."""
     found = unused(shipped().policies[role], _used(role))
     assert sorted(found) == sorted(UNSEEN.get(role.removeprefix("test-interlock-"), {}))
+
+
+def test_the_dispatcher_may_keep_the_thread_of_a_run() -> None:
+    """Slack's threads are an Update in the commit that records an alert as sent: denied, it would be sent again."""
+    table = "arn:aws:dynamodb:us-east-1:123456789012:table/test-interlock-events"
+    assert allowed(shipped().policies["test-interlock-alert-dispatcher"], Need("dynamodb:UpdateItem", table))
