@@ -2,6 +2,7 @@
 
 import pytest
 
+from interlock.aws.controller import Controller
 from interlock.aws.settings import OPTIONAL, REQUIRED, Function, SettingsError, read_settings
 from interlock.model.keys import Table
 from tests.aws.dynamo import TABLES
@@ -81,3 +82,13 @@ def test_the_optional_ones() -> None:
     assert settings.log_level == "DEBUG"
     without = {name: value for name, value in VARIABLES.items() if name != "ALERT_DLQ_URL"}
     assert read_settings(without).alert_dlq_url == queue_url("alerts-dlq.fifo")
+
+
+@pytest.mark.parametrize(
+    "function", [Function.STREAM_ROUTER, Function.ORCHESTRATOR, Function.SLA_MONITOR, Function.WATCHDOG]
+)
+def test_only_a_function_that_can_arm_timers_joins_wake_ups(function: Function) -> None:
+    """A joined wake-up is a timer: where none can be armed, it would fail the task, and with it the run."""
+    settings = read_settings({name: VARIABLES[name] for name in REQUIRED[function]}, function)
+    joins = bool(Controller(settings).control_settings.wake_every)
+    assert joins is ("TIMER_QUEUE_URL" in REQUIRED[function])

@@ -187,7 +187,8 @@ class Controller:
             execution_timeout=self.settings.execution_timeout,
             stretch_timeout=False,
             tick_timers=True,
-            wake_every=timedelta(seconds=1),
+            # Joining wake-ups takes a timer; the orchestrator has none, and wakes seldom: the next in a pool's line.
+            wake_every=timedelta(seconds=1 if self.settings.timer_queue_url else 0),
             trigger_max_attempts=self.settings.trigger_max_attempts,
             pools=self.settings.pools,
             environment=for_jobs(self.settings.variables),
