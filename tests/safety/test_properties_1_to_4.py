@@ -14,10 +14,10 @@ from interlock.control import (
     catalog,
     opening,
     readiness,
+    reconciling,
     records,
     starting,
 )
-from interlock.control import watchdog as watching
 from interlock.decide import expected
 from interlock.decide.rules import Verdict
 from interlock.model import keys
@@ -246,14 +246,14 @@ class TestEverythingEnds:
         assert catalog.retired(control.store) == []
 
     def test_the_propertys_own_check(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(watching, "_revive", lambda control, run: None)
+        monkeypatch.setattr(reconciling, "_revive", lambda control, run: None)
         plan = FaultPlan(lost_executions=(Loss(2, 0),))
         world = staged(pipeline(validation={"rules": [ROWS]}), until="2026-03-05T00:45:00Z", plan=plan)
         assert any("no execution drives it" in one for one in broken(world, 4))
 
     def test_the_propertys_own_check_of_leases(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(watching, "_revive", lambda control, run: None)
-        monkeypatch.setattr(watching, "_end_stale", lambda control, pipeline: None)
+        monkeypatch.setattr(reconciling, "_revive", lambda control, run: None)
+        monkeypatch.setattr(reconciling, "end_stale", lambda control, pipeline: None)
         plan = FaultPlan(lost_executions=(Loss(2, 0),))
         world = staged(pipeline(validation={"rules": [ROWS]}), until="2026-03-05T06:00:00Z", plan=plan)
         assert any("past its lease" in one for one in broken(world, 4))
