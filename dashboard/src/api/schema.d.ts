@@ -2155,7 +2155,7 @@ export interface components {
          * @description Who it is for and what it allows.
          *
          *     `pipelines` and `owners` limit all of it, `networks` from where it may be used. `expires`: after how long it works
-         *     no more, or `never`.
+         *     no more, or `never`; default: a year.
          */
         TokenAsked: {
             name: string;
@@ -2163,8 +2163,7 @@ export interface components {
             pipelines?: string[];
             owners?: string[];
             networks?: string[];
-            /** @default 365d */
-            expires: string;
+            expires?: string | null;
         };
         /**
          * TokenList

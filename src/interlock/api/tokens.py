@@ -7,7 +7,7 @@ import msgspec
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, PathParameter, delete, get, post
 from interlock.api.problems import documented, not_found
-from interlock.embedded.tokens import Scope, Token, expiry
+from interlock.embedded.tokens import DEFAULT_LIFE, Scope, Token, expiry
 from interlock.logs import get_logger
 
 _log = get_logger(__name__)
@@ -26,7 +26,7 @@ class TokenAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Who it is for and what it allows.
 
     `pipelines` and `owners` limit all of it, `networks` from where it may be used. `expires`: after how long it works
-    no more, or `never`.
+    no more, or `never`; default: a year.
     """
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
@@ -34,7 +34,7 @@ class TokenAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     pipelines: Names = []
     owners: Names = []
     networks: Names = []
-    expires: Annotated[str, msgspec.Meta(max_length=32)] = "365d"
+    expires: Annotated[str, msgspec.Meta(max_length=32)] | None = None
 
 
 class TokenMade(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +78,7 @@ def create_token(
         pipelines=data.pipelines,
         owners=data.owners,
         networks=data.networks,
-        expires_at=expiry(data.expires, service.clock.now()),
+        expires_at=expiry(data.expires or DEFAULT_LIFE, service.clock.now()),
     )
     _log.info("token made", token=made.name, scopes=list(made.scopes), by=caller.name)
     return TokenMade(token=text, known=made)
