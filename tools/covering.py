@@ -66,7 +66,8 @@ def measured(tests: Sequence[str], folder: str, place: Path, root: Path, source:
         "no:cacheprovider",
         "--no-header",
     ]
-    timed = [f"--junitxml={place / 'seconds.xml'}", "-o", "junit_family=xunit1"]
+    # Coverage makes tests slower: none of them fails for that.
+    timed = [f"--junitxml={place / 'seconds.xml'}", "-o", "junit_family=xunit1", "-o", "timeout=900"]
     done = subprocess.run(
         [*command, "--cov", f"--cov-config={settings}", "--cov-context=test", "--cov-report=", *timed, *tests],
         cwd=root,
