@@ -1,9 +1,9 @@
 """Step Functions of the world: the planned state machine on the project's own interpreter, behind the service's API.
 
-Why not moto's interpreter: it needs three threads per execution and a real-time poll per wait, so that two executions
-that are due at one instant go in any order, and a journey takes minutes. `interlock.embedded.asl` is a pure function
-that is compared with moto's interpreter, state by state, in `tests/conformance/test_asl_against_moto.py`; a sample of
-the journeys runs on moto's all the same (`moto_machine`).
+Why not moto's interpreter: it runs an execution on threads of its own, which have to be made to take turns before two
+executions that are due at one instant go in a known order. `interlock.embedded.asl` is a pure function that is compared
+with moto's interpreter, state by state, in `tests/conformance/test_asl_against_moto.py`; a sample of the journeys runs
+on moto's all the same (`moto_machine`).
 """
 
 import json
