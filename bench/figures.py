@@ -76,7 +76,9 @@ def _number(value: float) -> str:
 
 
 def _rules(found: Mapping[str, Any]) -> list[Figure]:
-    times = {name: one for name, one in found.items() if isinstance(one, int | float)}
+    times = {
+        name: one for name, one in found.get("microsecondsPerEvaluation", {}).items() if isinstance(one, int | float)
+    }
     return [Figure(what="evaluate three rules", size=name, value=one, unit="us") for name, one in times.items()]
 
 
@@ -85,7 +87,7 @@ def _config_load(found: Mapping[str, Any]) -> list[Figure]:
 
 
 def _store(found: Mapping[str, Any]) -> list[Figure]:
-    figures = []
+    found, figures = found.get("disk", {}), list[Figure]()
     for name in ("get", "query50"):
         if name in found:
             figures.append(Figure(what=f"store {name}", value=found[name]["perSecond"], unit="/s", more_is_better=True))

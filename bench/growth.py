@@ -31,10 +31,11 @@ from interlock.model.keys import Table
 from interlock.ports.store import Key
 
 LOOKS: Final = 7
-# Pipelines, and the days of their past that make about so many events: a run leaves about two.
+# Pipelines, and the days of their past: daily ones by pipelines, hourly ones by events. A run leaves about two events,
+# and no event is kept for more than 90 days.
 BY_PIPELINES: Final = ((100, 5), (1_000, 5), (10_000, 5))
-BY_EVENTS: Final = ((500, 10), (500, 100), (500, 1_000))
-SMALL: Final = (((20, 5), (100, 5)), ((20, 10), (20, 100)))
+BY_EVENTS: Final = ((250, 1), (250, 8), (250, 84))
+SMALL: Final = (((20, 5), (100, 5)), ((20, 1), (20, 8)))
 
 View = Callable[[Engine, datetime], object]
 
@@ -107,7 +108,7 @@ def _at(pipelines: int, days: int, views: dict[str, View], by: str) -> list[Figu
     with TemporaryDirectory(prefix="interlock-bench-") as folder:
         path = Path(folder, "store.db")
         with Database.open(path, clock=clock, inline=True) as database:
-            seed_database(database, pipelines=pipelines, days=days, hourly=0.0, now=now)
+            seed_database(database, pipelines=pipelines, days=days, hourly=1.0 if by == "events" else 0.0, now=now)
         events = _count(path)
         size = f"{_rounded(events)} events" if by == "events" else f"{pipelines:,} pipelines"
         with Database.open(path, clock=clock) as database:

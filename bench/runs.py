@@ -12,7 +12,7 @@ from bench.controller import NoJob, apply, controller, document, trigger_later
 from interlock.embedded.runtime import Runtime
 from interlock.model.events import Event, EventType
 
-GOAL_PER_SECOND: Final = 300
+GOAL_PER_SECOND: Final = 600
 SECONDS: Final = 12.0
 WARM_UP: Final = 2.0
 PIPELINES: Final = 100
