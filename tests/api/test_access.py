@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from interlock.api.app import create_api
@@ -116,6 +117,10 @@ def test_each_route_takes_its_scopes_and_no_others(
     assert nobody.headers["content-type"] == "application/problem+json"
 
 
+# What shows a token that is limited to some pipelines its own part.
+FILTERED = {"/pipelines", "/session/code", "/overview", "/events", "/stats/sla", "/hazards", "/controller"}
+
+
 @pytest.fixture(scope="module")
 def limited(guarded: Guarded) -> dict[str, str]:
     """The header of a token that may operate one pipeline, and see it."""
@@ -130,7 +135,7 @@ def test_a_limited_token_sees_and_does_nothing_elsewhere(
 ) -> None:
     """What it may not do for all pipelines it may not do at all, unless it names one of its own."""
     _, client, _ = guarded
-    open_ = "operate" in scopes and path.endswith(("/pipelines", "/session/code"))
+    open_ = "operate" in scopes and path.removeprefix(V1) in FILTERED
     if "silver" not in path and not open_:
         response = client.request(method, path, json=body, headers=limited)
         assert response.status_code == HTTPStatus.FORBIDDEN, response.text
@@ -149,6 +154,79 @@ def test_lists_hold_what_a_limited_token_may_see(guarded: Guarded, limited: dict
         for query in ("pipeline=gold", "pipeline=silver&pipeline=gold", "pipeline=nothing", "pipeline="):
             answer = client.get(f"{V1}/{path}?{query}", headers=limited)
             assert answer.status_code == HTTPStatus.FORBIDDEN, (path, query)
+
+
+def test_a_limited_token_sees_its_part_of_every_list(guarded: Guarded) -> None:
+    service, client, texts = guarded
+    boss = {"Authorization": f"Bearer {texts['admin']}"}
+    for name, after in (("report", "silver"), ("export", "silver")):
+        document = pipeline(name, after=[{"pipeline": after}])
+        document["pipeline"]["owner"] = "ingest" if name == "report" else "analytics"
+        assert client.put(f"{V1}/pipelines/{name}", json=document, headers=boss).status_code == 201
+    later = pipeline("later", after=[{"pipeline": "export"}])
+    later["pipeline"]["owner"] = "ingest"
+    assert client.put(f"{V1}/pipelines/later", json=later, headers=boss).status_code == 201
+    text, _ = service.tokens.create("ingest reads", [Scope.READ], owners=["ingest"])
+    mine = {"Authorization": f"Bearer {text}"}
+    try:
+        own = ["bronze", "later", "report", "silver"]
+        overview = client.get(f"{V1}/overview", headers=mine).json()
+        assert [one["id"] for one in overview["items"]] == own
+        assert (overview["total"], overview["owners"]) == (4, ["ingest"])
+        assert client.get(f"{V1}/overview?pipeline=gold&pipeline=silver", headers=mine).status_code == 403
+        hazards = client.get(f"{V1}/hazards?limit=1", headers=mine).json()
+        assert ([one["pipeline"] for one in hazards["items"]], hazards["next"]) == (["bronze"], "bronze")
+        for name in ("gold", "silver"):
+            body = {"date": "2026-03-05", "force": True, "reason": "why not"}
+            assert client.post(f"{V1}/pipelines/{name}/reruns", json=body, headers=boss).is_success
+        events = client.get(f"{V1}/events", headers=mine).json()["items"]
+        assert {one["pipelineId"] for one in events} <= set(own)
+        assert "silver" in {one["pipelineId"] for one in events}
+        assert [one["pipeline"] for one in client.get(f"{V1}/stats/sla", headers=mine).json()["items"]] == []
+        around = client.get(f"{V1}/graph?root=silver&depth=3", headers=mine).json()
+        assert [one["id"] for one in around["nodes"]] == ["silver", "report"]
+        above = client.get(f"{V1}/graph?root=later&depth=3", headers=mine).json()
+        assert [(one["id"], one["hidden"], one["owner"]) for one in above["nodes"]] == [
+            ("later", False, "ingest"),
+            ("export", True, ""),
+        ]
+        assert client.get(f"{V1}/graph?root=gold", headers=mine).status_code == HTTPStatus.FORBIDDEN
+        assert client.get(f"{V1}/controller", headers=mine).json()["pipelines"] == 4
+    finally:
+        for name in ("later", "report", "export"):
+            client.delete(f"{V1}/pipelines/{name}", headers=boss)
+
+
+def test_the_stream_of_a_limited_token_has_its_events_alone(guarded: Guarded) -> None:
+    service, client, texts = guarded
+    boss = {"Authorization": f"Bearer {texts['admin']}"}
+    text, _ = service.tokens.create("silver reads", [Scope.READ], pipelines=["silver"])
+    mine = {"Authorization": f"Bearer {text}"}
+    began = service.clock.now()
+    seen: list[str] = []
+    with client.stream("GET", f"{V1}/events/stream?sensors=true", headers=mine) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("retry:"):
+                for name in ("gold", "silver"):
+                    client.put(f"{V1}/pipelines/{name}/sensors/rows", json={"count": 7}, headers=boss)
+                    body = {"date": "2026-03-04", "force": True, "reason": "why not"}
+                    client.post(f"{V1}/pipelines/{name}/reruns", json=body, headers=boss)
+            if line.startswith("data: {"):
+                found = msgspec.json.decode(line[len("data: ") :])
+                seen.append(found.get("pipelineId") or found["pipeline"])
+                if found.get("type") == "RERUN_ACCEPTED":
+                    break
+    assert set(seen) == {"silver"}
+    past: list[str] = []
+    since = f"{V1}/events/stream?since={int(began.timestamp() * 1000)}"
+    with client.stream("GET", since, headers=mine) as answer:
+        for line in answer.iter_lines():
+            if line.startswith("data: {"):
+                found = msgspec.json.decode(line[len("data: ") :])
+                past.append(found["pipelineId"])
+                if found["type"] == "RERUN_ACCEPTED":
+                    break
+    assert set(past) == {"silver"}
 
 
 def test_a_token_ends_where_its_terms_say(guarded: Guarded) -> None:

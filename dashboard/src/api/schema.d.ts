@@ -379,7 +379,7 @@ export interface paths {
         };
         /**
          * What happened
-         * @description Newest first unless `order=asc`. Events are kept for 90 days.
+         * @description Newest first unless `order=asc`. Events are kept for 90 days. With a limited token, those of its pipelines.
          */
         get: operations["listEvents"];
         put?: never;
@@ -400,6 +400,8 @@ export interface paths {
         /**
          * What happens
          * @description Events as they are committed. Begins now, at `since`, or behind `Last-Event-ID`.
+         *
+         *     With a limited token, those of its pipelines.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -520,6 +522,8 @@ export interface paths {
         /**
          * SLA compliance per pipeline and week
          * @description Counted from the events of the SLA; weeks begin on Monday, UTC. The worst pipelines come first.
+         *
+         *     With a limited token, the pipelines it is for.
          */
         get: operations["getSlaStats"];
         put?: never;
@@ -600,6 +604,8 @@ export interface paths {
         /**
          * The controller as it stands
          * @description Its last watchdog pass, the lag of its functions, its queues and its troubles.
+         *
+         *     With a limited token, of files and pipelines only its own, and of troubles only that there are some.
          */
         get: operations["getController"];
         put?: never;
@@ -620,6 +626,8 @@ export interface paths {
         /**
          * Every pipeline as a lane
          * @description What is late, why, and what happens next. By default the last 24 hours, a column an hour.
+         *
+         *     With a limited token, the pipelines it is for.
          */
         get: operations["getOverview"];
         put?: never;
@@ -688,6 +696,8 @@ export interface paths {
         /**
          * What runs after what
          * @description Around one pipeline; with a date, how its runs stand and which markers are there.
+         *
+         *     With a limited token, of the pipelines it is not for only the names of those that its own run after.
          */
         get: operations["getGraph"];
         put?: never;
@@ -1477,12 +1487,15 @@ export interface components {
          * Node
          * @description A pipeline. `word` and `sla` are of its run of the date that was asked for; nothing without one.
          *
-         *     `known` is false for a pipeline that another names and that is not there.
+         *     `known` is false for a pipeline that another names and that is not there. `hidden`: the reader may not see more of
+         *     it than its name.
          */
         Node: {
             id: string;
             owner: string;
             known: boolean;
+            /** @default false */
+            hidden: boolean;
             /** @default  */
             schedule: string;
             word?: components["schemas"]["Word"] | null;
@@ -2008,8 +2021,8 @@ export interface components {
          * SessionView
          * @description Who the caller is and what they may do.
          *
-         *     `scopes` include those that others imply. `pipelines` and `owners` limit `sensor:write` and `job:write`; both empty
-         *     means no limit. `required` is false while the controller answers without a token.
+         *     `scopes` include those that others imply. `pipelines` and `owners` limit all of them; both empty means no limit.
+         *     `required` is false while the controller answers without a token.
          */
         SessionView: {
             name: string;

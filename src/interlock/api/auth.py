@@ -118,19 +118,28 @@ def _check_limits(request: Request, route: Route, principal: Principal, needed: 
 
     Here, for every route alike: what a route forgets to ask would otherwise be open.
     """
-    if principal.token is None or not principal.token.limited or route.opt.get(LISTS):
+    if principal.token is None or not principal.token.limited:
         return
     named = request.path_values.get("pipeline")
+    asked = _named_by_query(request)
+    if route.opt.get(LISTS):
+        for one in asked:
+            principal.check_stored(needed, _service(request).store, one)
+        return
     if named is None:
-        asked = parse_qs(request.scope.get("query_string") or b"").get(b"pipeline", [])
         if len(asked) != 1:
             detail = (
                 f"the token {principal.name!r} is limited to some pipelines: name one with `?pipeline=` where this"
                 " address takes it, or use a token without limits"
             )
             raise RequestError(HTTPStatus.FORBIDDEN, "forbidden", detail)
-        named = asked[0].decode("utf-8", "replace")
+        named = asked[0]
     principal.check_stored(needed, _service(request).store, named)
+
+
+def _named_by_query(request: Request) -> list[str]:
+    query = parse_qs(request.scope.get("query_string") or b"", keep_blank_values=True)
+    return [one.decode("utf-8", "replace") for one in query.get(b"pipeline", [])]
 
 
 def _service(request: Request) -> Served:

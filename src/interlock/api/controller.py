@@ -9,10 +9,13 @@ from interlock import __version__
 from interlock.api.auth import ServiceArg, needs
 from interlock.api.http import get
 from interlock.api.problems import documented
+from interlock.api.served import Served
+from interlock.api.visibility import Visibility, VisibleArg
 from interlock.control.controller_view import ConfigState, FunctionView, config_state
 from interlock.embedded.clock import rate
 from interlock.embedded.tokens import Scope
 
+_TOLD_TO_OTHERS: Final = "the controller has troubles: a token without limits to pipelines shows them"
 _ORDER: Final = ("stream-router", "orchestrator", "sla-monitor", "watchdog", "event-sink", "alert-dispatcher")
 
 
@@ -46,15 +49,37 @@ class ControllerView(ConfigState, frozen=True, kw_only=True):
 
 @get(
     "/controller",
-    opt=needs(Scope.READ),
+    opt=needs(Scope.READ, lists=True),
     sync_to_thread=True,
     responses=documented(),
     operation_id="getController",
     summary="The controller as it stands",
     tags=["operation"],
 )
-def read_controller(service: ServiceArg) -> ControllerView:
-    """Its last watchdog pass, the lag of its functions, its queues and its troubles."""
+def read_controller(service: ServiceArg, visible: VisibleArg) -> ControllerView:
+    """Its last watchdog pass, the lag of its functions, its queues and its troubles.
+
+    With a limited token, of files and pipelines only its own, and of troubles only that there are some.
+    """
+    found = _controller(service)
+    return found if visible is None else _for_limited(found, visible)
+
+
+def _for_limited(found: ControllerView, visible: Visibility) -> ControllerView:
+    """Troubles and folders may name what the caller may not see."""
+    return msgspec.structs.replace(
+        found,
+        folders=[],
+        invalid_files=[one for one in found.invalid_files if one.pipeline in visible],
+        removed=[one for one in found.removed if one.pipeline in visible],
+        degraded=[_TOLD_TO_OTHERS] if found.degraded else [],
+        pipelines=len(visible.names()),
+        deliveries={},
+        troubles=[_TOLD_TO_OTHERS] if found.troubles else [],
+    )
+
+
+def _controller(service: Served) -> ControllerView:
     now = service.clock.now()
     watched, work = service.watchdog, service.workload(now)
     configs = config_state(service.store, service.degradations())

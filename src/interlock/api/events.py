@@ -11,6 +11,7 @@ from interlock.api.http import HeaderParameter, Provide, QueryParameter, Request
 from interlock.api.parameters import CursorArg, LimitArg, PipelineFilter
 from interlock.api.problems import documented
 from interlock.api.sse import EventStream, Filter, Position
+from interlock.api.visibility import Visibility, VisibleArg, visibility_of
 from interlock.control import catalog, event_views
 from interlock.control.event_views import EventPage, Wanted
 from interlock.embedded.tokens import Scope
@@ -39,16 +40,18 @@ SeverityArg = Annotated[
 
 
 class Sieve(msgspec.Struct, frozen=True):
-    """Filters beyond pipeline, type and time."""
+    """Filters beyond pipeline, type and time; `visible`: what the caller may see, None means all."""
 
     until: datetime | None
     severity: Severity | None
     schedule: str | None
     date: str | None
     text: str
+    visible: Visibility | None
 
 
 def _sieve(
+    visible: VisibleArg,
     until: UntilArg = None,
     severity: SeverityArg = None,
     schedule: Annotated[
@@ -59,7 +62,8 @@ def _sieve(
         str, QueryParameter(name="q", max_length=256, description="Only with this text in message, pipeline or type.")
     ] = "",
 ) -> Sieve:
-    return Sieve(instant(until, "until"), severity, schedule, None if date is None else str(parse_period(date)), q)
+    period = None if date is None else str(parse_period(date))
+    return Sieve(instant(until, "until"), severity, schedule, period, q, visible)
 
 
 def instant(text: str | None, name: str = "since") -> datetime | None:
@@ -76,7 +80,7 @@ def instant(text: str | None, name: str = "since") -> datetime | None:
 
 @get(
     "/events",
-    opt=needs(Scope.READ),
+    opt=needs(Scope.READ, lists=True),
     sync_to_thread=True,
     responses=documented(404, 422),
     operation_id="listEvents",
@@ -95,9 +99,10 @@ def list_events(
     cursor: CursorArg = None,
     limit: LimitArg = 100,
 ) -> EventPage:
-    """Newest first unless `order=asc`. Events are kept for 90 days."""
+    """Newest first unless `order=asc`. Events are kept for 90 days. With a limited token, those of its pipelines."""
     wanted = Wanted(
         pipeline=pipeline,
+        pipelines=None if sieve.visible is None else tuple(sieve.visible.names()),
         types=tuple(types or ()),
         since=instant(since),
         until=sieve.until,
@@ -119,7 +124,7 @@ _STREAM: Final = ResponseSpec(
 
 @get(
     "/events/stream",
-    opt=needs(Scope.READ),
+    opt=needs(Scope.READ, lists=True),
     responses={**documented(422), 200: _STREAM},
     media_type="text/event-stream",
     operation_id="streamEvents",
@@ -143,10 +148,16 @@ async def stream_events(
         str | None, HeaderParameter(name="Last-Event-ID", max_length=64, description="Resume behind this event.")
     ] = None,
 ) -> Stream:
-    """Events as they are committed. Begins now, at `since`, or behind `Last-Event-ID`."""
+    """Events as they are committed. Begins now, at `since`, or behind `Last-Event-ID`.
+
+    With a limited token, those of its pipelines.
+    """
     begin = instant(since)
+    visible = visibility_of(service, request.scope["state"]["principal"])
     position = Position.read(last_event_id) if last_event_id else (Position.at(begin) if begin else None)
-    wanted = Filter(pipeline=pipeline, types=frozenset(types or ()), severity=severity, sensors=sensors)
+    wanted = Filter(
+        pipeline=pipeline, types=frozenset(types or ()), severity=severity, sensors=sensors, visible=visible
+    )
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     shown: Credentials = request.scope["state"]["credentials"]
 

@@ -4,10 +4,11 @@ from typing import Annotated, Final
 
 import msgspec
 
-from interlock.api.auth import ServiceArg, needs
+from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import QueryParameter, get
 from interlock.api.parameters import CursorArg, DateArg, LimitArg, PipelineFilter
 from interlock.api.problems import documented
+from interlock.api.visibility import VisibleArg
 from interlock.control import graph, lane_rows, views
 from interlock.control.graph import MOST_DEPTH, Graph
 from interlock.decide.stpa import Cover, Coverage, analyse
@@ -27,7 +28,7 @@ class HazardPage(msgspec.Struct, frozen=True, kw_only=True):
 
 @get(
     "/graph",
-    opt=needs(Scope.READ),
+    opt=needs(Scope.READ, lists=True),
     sync_to_thread=True,
     responses=documented(404, 422),
     operation_id="getGraph",
@@ -36,17 +37,23 @@ class HazardPage(msgspec.Struct, frozen=True, kw_only=True):
 )
 def read_graph(
     service: ServiceArg,
+    caller: CallerArg,
+    visible: VisibleArg,
     root: Annotated[str, QueryParameter(name="root", max_length=256, description="The pipeline in the middle.")],
     depth: Annotated[int, QueryParameter(name="depth", ge=1, le=MOST_DEPTH, description="How many steps away.")] = 1,
     date: DateArg = None,
 ) -> Graph:
-    """Around one pipeline; with a date, how its runs stand and which markers are there."""
-    return graph.around(service.store, root, depth=depth, date=date)
+    """Around one pipeline; with a date, how its runs stand and which markers are there.
+
+    With a limited token, of the pipelines it is not for only the names of those that its own run after.
+    """
+    caller.check_stored(Scope.READ, service.store, root)
+    return graph.around(service.store, root, depth=depth, date=date, visible=visible)
 
 
 @get(
     "/hazards",
-    opt=needs(Scope.READ),
+    opt=needs(Scope.READ, lists=True),
     sync_to_thread=True,
     responses=documented(404, 422),
     operation_id="listHazards",
@@ -54,13 +61,18 @@ def read_graph(
     tags=["pipelines"],
 )
 def list_hazards(
-    service: ServiceArg, pipeline: PipelineFilter = None, cursor: CursorArg = None, limit: LimitArg = 100
+    service: ServiceArg,
+    visible: VisibleArg,
+    pipeline: PipelineFilter = None,
+    cursor: CursorArg = None,
+    limit: LimitArg = 100,
 ) -> HazardPage:
     """The four kinds of unsafe control action per pipeline, as `interlock stpa` tells of them, from stored configs."""
     store = service.store
     if pipeline is not None:
         views.known(store, pipeline)
-    ids = [pipeline] if pipeline is not None else [one for one in store.pipelines() if cursor is None or one > cursor]
+    all_ = store.pipelines() if visible is None else visible.names()
+    ids = [pipeline] if pipeline is not None else [one for one in all_ if cursor is None or one > cursor]
     stored = lane_rows.read_configs(store, ids[:limit])
     items = [analyse(one.config) for one in stored if one.config is not None]
     counts = {cover: sum(one.count(cover) for one in items) for cover in Cover}

@@ -12,6 +12,7 @@ from interlock.api.metrics import CONTENT_TYPE
 from interlock.api.parameters import PipelineFilter
 from interlock.api.problems import documented
 from interlock.api.state import AppState
+from interlock.api.visibility import VisibleArg
 from interlock.control import sla_stats, stats
 from interlock.control.sla_stats import SlaOverview
 from interlock.control.stats import Stats
@@ -188,7 +189,7 @@ def read_stats(
 
 @get(
     "/stats/sla",
-    opt=needs(Scope.READ),
+    opt=needs(Scope.READ, lists=True),
     sync_to_thread=True,
     responses=documented(422),
     operation_id="getSlaStats",
@@ -197,10 +198,14 @@ def read_stats(
 )
 def read_sla_stats(
     service: ServiceArg,
+    visible: VisibleArg,
     weeks: Annotated[int, QueryParameter(name="weeks", ge=1, le=13, description="How many weeks back.")] = 8,
 ) -> SlaOverview:
-    """Counted from the events of the SLA; weeks begin on Monday, UTC. The worst pipelines come first."""
-    return sla_stats.collect(service.store, service.clock.now(), weeks=weeks)
+    """Counted from the events of the SLA; weeks begin on Monday, UTC. The worst pipelines come first.
+
+    With a limited token, the pipelines it is for.
+    """
+    return sla_stats.collect(service.store, service.clock.now(), weeks=weeks, visible=visible)
 
 
 AT_ROOT: Final = (healthz, readyz, read_metrics, read_openapi)

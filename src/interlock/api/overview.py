@@ -12,6 +12,7 @@ from interlock.api.parameters import CursorArg
 from interlock.api.problems import documented
 from interlock.api.served import Served
 from interlock.api.sse import Position
+from interlock.api.visibility import VisibleArg
 from interlock.control import overview
 from interlock.control.overview import MOST_LANES, Asked, Now, Overview
 from interlock.control.standing import Standing
@@ -78,7 +79,7 @@ def _filters(
 
 @get(
     "/overview",
-    opt=needs(Scope.READ),
+    opt=needs(Scope.READ, lists=True),
     sync_to_thread=True,
     responses=documented(422),
     operation_id="getOverview",
@@ -87,6 +88,7 @@ def _filters(
 )
 def read_overview(
     service: ServiceArg,
+    visible: VisibleArg,
     span: Annotated[Span, Provide(_span)],
     filters: Annotated[Filters, Provide(_filters)],
     cursor: CursorArg = None,
@@ -97,7 +99,10 @@ def read_overview(
         ),
     ] = 1000,
 ) -> Overview:
-    """What is late, why, and what happens next. By default the last 24 hours, a column an hour."""
+    """What is late, why, and what happens next. By default the last 24 hours, a column an hour.
+
+    With a limited token, the pipelines it is for.
+    """
     now = present(service)
     asked = Asked(
         columns=overview.columns_of(now.at, span.since, span.until, span.bucket),
@@ -105,6 +110,7 @@ def read_overview(
         standings=filters.standings,
         text=filters.text,
         pipelines=filters.pipelines,
+        visible=None if visible is None else frozenset(visible.names()),
         after=cursor,
         limit=limit,
     )

@@ -27,8 +27,8 @@ _EXAMPLE: Final = Example(summary="with a token", value={"token": "ilk_..."})
 class SessionView(msgspec.Struct, frozen=True, kw_only=True):
     """Who the caller is and what they may do.
 
-    `scopes` include those that others imply. `pipelines` and `owners` limit `sensor:write` and `job:write`; both empty
-    means no limit. `required` is false while the controller answers without a token.
+    `scopes` include those that others imply. `pipelines` and `owners` limit all of them; both empty means no limit.
+    `required` is false while the controller answers without a token.
     """
 
     name: str

@@ -22,6 +22,7 @@ from typing import Final
 import msgspec
 
 from interlock.api.served import Served
+from interlock.api.visibility import Visibility
 from interlock.control import event_views
 from interlock.control.event_views import EventView, Wanted
 from interlock.embedded.clock import rate
@@ -95,23 +96,29 @@ def _number(text: str) -> bool:
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """Which events a client wants."""
+    """Which events a client wants, and which pipelines it may see; None means all."""
 
     pipeline: str | None
     types: frozenset[EventType]
     severity: Severity | None = None
     sensors: bool = False
+    visible: Visibility | None = None
 
     def takes(self, event: EventView) -> bool:
         """Is it one of them?"""
         if self.severity is not None and event.severity.rank < self.severity.rank:
             return False
         wanted = not self.types or event.type in self.types
-        return wanted and (self.pipeline is None or event.pipeline_id == self.pipeline)
+        return wanted and self._of_pipeline(event.pipeline_id)
 
     def takes_sensor(self, written: SensorWritten) -> bool:
         """Is it a sensor of the pipeline?"""
-        return self.pipeline is None or written.pipeline == self.pipeline
+        return self._of_pipeline(written.pipeline)
+
+    def _of_pipeline(self, pipeline: str) -> bool:
+        if self.pipeline is not None and pipeline != self.pipeline:
+            return False
+        return self.visible is None or pipeline in self.visible
 
 
 class EventStream:
@@ -245,6 +252,7 @@ class EventStream:
         recent = epoch_millis(self._service.clock.now()) - _RECENT_MILLIS
         wanted = Wanted(
             pipeline=self._wanted.pipeline,
+            pipelines=None if self._wanted.visible is None else tuple(self._wanted.visible.names()),
             types=tuple(self._wanted.types),
             severity=self._wanted.severity,
             since=_EPOCH + timedelta(milliseconds=min(position.millis, 10**13)),

@@ -61,10 +61,12 @@ class EventPage(msgspec.Struct, frozen=True, kw_only=True):
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Which events. `since` counts, `until` does not; `newest_first` is the order.
 
-    `severity`: this one or worse. `text`: in the message, or in the names.
+    `pipelines`: of these alone; it costs a query each. `severity`: this one or worse. `text`: in the message, or in
+    the names.
     """
 
     pipeline: str | None = None
+    pipelines: tuple[str, ...] | None = None
     types: tuple[EventType, ...] = ()
     since: datetime | None = None
     until: datetime | None = None
@@ -121,7 +123,10 @@ def page(store: Store, wanted: Wanted, now: datetime, *, cursor: str | None = No
 
 def _rows(store: Store, wanted: Wanted, begin: "_Place | None", limit: int) -> list[Record]:
     if wanted.pipeline is not None:
-        return _of_pipeline(store, wanted.pipeline, wanted, begin, limit)
+        return list(islice(_of_pipeline(store, wanted.pipeline, wanted, begin, max(_SCAN, limit)), limit))
+    if wanted.pipelines is not None:
+        streams = [_of_pipeline(store, one, wanted, begin, _FIRST_OF_TYPE) for one in wanted.pipelines]
+        return list(islice(heapq.merge(*streams, key=_place_of, reverse=wanted.newest_first), limit))
     return _of_all(store, wanted, begin, limit)
 
 
@@ -226,23 +231,20 @@ def _bounds(wanted: Wanted) -> tuple[int, int]:
     return min(max(since, _EARLIEST), _FAR), min(max(until, _EARLIEST), _FAR)
 
 
-def _of_pipeline(store: Store, pipeline: str, wanted: Wanted, begin: _Place | None, limit: int) -> list[Record]:
+def _of_pipeline(store: Store, pipeline: str, wanted: Wanted, begin: _Place | None, size: int) -> Iterator[Record]:
+    """The events of a pipeline behind a place, read as they are asked for."""
     since, until = _bounds(wanted)
     reverse = wanted.newest_first
     start = _before_millis(until if reverse else since)
     if begin is not None:
         start = min(start, begin.sk) if reverse else max(start, begin.sk)
-    found: list[Record] = []
-    while len(found) < limit:
-        rows = store.query(
-            Table.EVENTS, keys.pipeline_pk(pipeline), "", after=start, limit=max(_SCAN, limit), reverse=reverse
-        )
+    while True:
+        rows = store.query(Table.EVENTS, keys.pipeline_pk(pipeline), "", after=start, limit=size, reverse=reverse)
         inside = [row for row in rows if _is_event(row) and since <= _millis(row) < until]
-        found += [row for row in inside if not wanted.types or row.item.get("type") in wanted.types]
-        if len(rows) < max(_SCAN, limit) or len(inside) < len(rows):
-            break
-        start = rows[-1].key.sk
-    return found[:limit]
+        yield from (row for row in inside if not wanted.types or row.item.get("type") in wanted.types)
+        if len(rows) < size or len(inside) < len(rows):
+            return
+        start, size = rows[-1].key.sk, max(size, min(size * 4, _SCAN))
 
 
 def _of_all(store: Store, wanted: Wanted, begin: _Place | None, limit: int) -> list[Record]:

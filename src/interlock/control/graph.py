@@ -1,6 +1,6 @@
 """Which pipelines run after which, around one of them (see `views`)."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Final, Literal
 
 import msgspec
@@ -23,12 +23,14 @@ _BREACHES: Final = frozenset({SlaKind.BREACH, SlaKind.RELATIVE_BREACH})
 class Node(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline. `word` and `sla` are of its run of the date that was asked for; nothing without one.
 
-    `known` is false for a pipeline that another names and that is not there.
+    `known` is false for a pipeline that another names and that is not there. `hidden`: the reader may not see more of
+    it than its name.
     """
 
     id: str
     owner: str
     known: bool
+    hidden: bool = False
     schedule: str = ""
     word: Word | None = None
     sla: Literal["at-risk", "breached"] | None = None
@@ -58,22 +60,35 @@ def downstreams(store: Store, pipeline: str) -> list[PipelineConfig]:
     return [one for one in configs if one is not None and any(entry.pipeline == pipeline for entry in one.after)]
 
 
-def around(store: Store, root: str, *, depth: int, date: str | None = None) -> Graph:
-    """The pipelines up to `depth` steps before and after one of them."""
+def around(
+    store: Store, root: str, *, depth: int, date: str | None = None, visible: Container[str] | None = None
+) -> Graph:
+    """The pipelines up to `depth` steps before and after one of them.
+
+    `visible`: those that the reader may see; None means all. Of another, only its name is shown where one that may be
+    seen runs after it, and nothing behind it.
+    """
     views.known(store, root)
     period = None if date is None else str(parse_period(date))
-    found, left_out = _reached(store, root, depth)
-    nodes = [_node(store, name, stored, period) for name, stored in found.items()]
+    found, left_out = _reached(store, root, depth, visible)
+    nodes = [
+        _node(store, name, stored, period)
+        if visible is None or name in visible
+        else Node(id=name, owner="", known=True, hidden=True)
+        for name, stored in found.items()
+    ]
     edges = [
         Edge(from_=entry.pipeline, to=name, require=entry.require, marker=_marker(store, stored, entry, period))
         for name, stored in found.items()
         for entry in _after(stored)
-        if entry.pipeline in found
+        if entry.pipeline in found and (visible is None or name in visible)
     ]
     return Graph(nodes=nodes, edges=edges, left_out=left_out)
 
 
-def _reached(store: Store, root: str, depth: int) -> tuple[dict[str, Stored | None], int]:
+def _reached(
+    store: Store, root: str, depth: int, visible: Container[str] | None
+) -> tuple[dict[str, Stored | None], int]:
     """The names that are reached, the nearest first, and how many more there would be."""
     found: dict[str, Stored | None] = {root: catalog.stored(store, root)}
     left: set[str] = set()
@@ -81,21 +96,22 @@ def _reached(store: Store, root: str, depth: int) -> tuple[dict[str, Stored | No
     for _ in range(depth):
         reached: list[str] = []
         for name in border:
-            for neighbour in _neighbours(store, name, found[name]):
+            for neighbour in _neighbours(store, name, found[name], visible):
                 if neighbour in found:
                     continue
                 if len(found) >= MOST_NODES:
                     left.add(neighbour)
                     continue
                 found[neighbour] = catalog.stored(store, neighbour)
-                reached.append(neighbour)
+                if visible is None or neighbour in visible:
+                    reached.append(neighbour)
         border = reached
     return found, len(left)
 
 
-def _neighbours(store: Store, name: str, stored: Stored | None) -> Iterator[str]:
+def _neighbours(store: Store, name: str, stored: Stored | None, visible: Container[str] | None) -> Iterator[str]:
     yield from (entry.pipeline for entry in _after(stored))
-    yield from (config.id for config in downstreams(store, name))
+    yield from (config.id for config in downstreams(store, name) if visible is None or config.id in visible)
 
 
 def _after(stored: Stored | None) -> list[Upstream]:

@@ -5,7 +5,7 @@ cost grows with the pipelines and with the span that is shown. A page holds fewe
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Final
 
@@ -96,13 +96,14 @@ class Overview(_View, frozen=True, kw_only=True):
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
-    """Which lanes, and which columns."""
+    """Which lanes, and which columns. `visible`: the pipelines that the reader may see; None means all."""
 
     columns: Columns
     owner: str | None = None
     standings: frozenset[Standing] = frozenset()
     text: str = ""
     pipelines: tuple[str, ...] = ()
+    visible: Container[str] | None = None
     after: str | None = None
     limit: int = 1000
 
@@ -133,6 +134,8 @@ def columns_of(now: datetime, since: datetime | None, until: datetime | None, bu
 def read(store: Store, asked: Asked, now: Now) -> Overview:
     """The lanes that are asked for."""
     ids = list(asked.pipelines) or store.pipelines()
+    if asked.visible is not None:
+        ids = [one for one in ids if one in asked.visible]
     found = [
         one
         for one in lane_rows.read_configs(store, [one for one in ids if asked.after is None or one > asked.after])

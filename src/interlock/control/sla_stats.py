@@ -5,7 +5,7 @@ decided or breached.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -86,15 +86,16 @@ class _Outcome(msgspec.Struct):
 _RunId = tuple[str, str, str]
 
 
-def collect(store: Store, now: datetime, *, weeks: int) -> SlaOverview:
-    """The last weeks, the current one included."""
+def collect(store: Store, now: datetime, *, weeks: int, visible: Container[str] | None = None) -> SlaOverview:
+    """The last weeks, the current one included. `visible`: the pipelines the reader may see; None means all."""
     monday = (now - timedelta(days=now.weekday())).replace(hour=0, minute=0, second=0, microsecond=0)
     first = monday - timedelta(weeks=weeks - 1)
     outcomes: dict[_RunId, _Outcome] = {}
     read = 0
     for record in _events(store, first, now):
         read += 1
-        _count(outcomes, record, first)
+        if visible is None or keys.pipeline_of(record.key.pk) in visible:
+            _count(outcomes, record, first)
     names = sorted({name for name, _, _ in outcomes})
     owners = {
         one.pipeline: one.config.pipeline.owner if one.config is not None else ""
