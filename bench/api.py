@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from interlock.embedded.discovery import find_server
+from interlock.embedded.process.discovery import find_server
 
 CONNECTIONS: Final = 64
 SECONDS: Final = 10.0

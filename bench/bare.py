@@ -13,8 +13,8 @@ import msgspec
 import uvicorn
 
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.keys import Table
 from interlock.ports.store import Key, Put
 

@@ -21,7 +21,7 @@ import httpx
 import msgspec
 
 from bench.figures import Figure
-from interlock.embedded.discovery import find_server
+from interlock.embedded.process.discovery import find_server
 
 SAMPLES: Final = 60
 AT_ONCE: Final = 200

@@ -12,9 +12,9 @@ from typing import Any, Final
 from interlock.config.stored import read_stored
 from interlock.control import catalog, writing
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
 from interlock.embedded.engine import Engine
 from interlock.embedded.runtime import Runtime
+from interlock.embedded.sqlite.database import Database
 from interlock.model.config import JobType, PipelineConfig
 from interlock.model.times import epoch_millis
 from interlock.ports.jobs import JobOutput, JobRequest, JobStarted, JobState, JobStatus, JobStop, Recovery

@@ -19,13 +19,14 @@ import msgspec
 
 from bench.figures import Figure
 from bench.seeded import seed_database
-from interlock.control import event_views, explain, overview, pipeline_list, stats, watchdog
-from interlock.control.event_views import Wanted
+from interlock.control.views import event_views, explain, overview, pipeline_list, stats
+from interlock.control.views.event_views import Wanted
+from interlock.control.watch import watchdog
 from interlock.decide.lanes import Bucket
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
 from interlock.embedded.engine import Engine
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.events import EventType
 from interlock.model.keys import Table
 from interlock.ports.store import Key

@@ -12,7 +12,7 @@ from typing import Final
 
 from bench.controller import NoJob, apply, controller, document, trigger
 from interlock.control import writing
-from interlock.embedded.asl_execution import WaitKind
+from interlock.embedded.asl.execution import WaitKind
 from interlock.embedded.runtime import Runtime
 from interlock.ports.jobs import JobRequest
 

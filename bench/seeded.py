@@ -18,7 +18,7 @@ from interlock.config.stored import read_stored
 from interlock.config.versions import config_version
 from interlock.control import records
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
+from interlock.embedded.sqlite.database import Database
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.events import EVENT_TTL_DAYS, Event, EventType

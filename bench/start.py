@@ -18,7 +18,7 @@ import msgspec
 
 from bench.config_load import _write
 from bench.figures import Figure
-from interlock.embedded.discovery import find_server
+from interlock.embedded.process.discovery import find_server
 
 SIZES: Final = (1, 1_000, 5_000)
 GOALS: Final = {(1, "new"): 0.7, (5_000, "new"): 4.0, (5_000, "again"): 1.5}

@@ -12,8 +12,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.keys import Table, event_sk
 from interlock.ports.store import Key, Matches, Put, Update, Write
 

@@ -15,8 +15,8 @@ import psutil
 
 from bench.controller import NoJob, controller
 from interlock.control import records
-from interlock.embedded.asl_execution import ExecutionState, Status, Waiting, WaitKind
-from interlock.embedded.execution_rows import insert, save
+from interlock.embedded.asl.execution import ExecutionState, Status, Waiting, WaitKind
+from interlock.embedded.asl.execution_rows import insert, save
 from interlock.embedded.runtime import Runtime
 from interlock.model import keys
 from interlock.model.keys import RunKey

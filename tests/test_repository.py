@@ -97,9 +97,11 @@ def test_what_is_installed_at_run_time_is_known() -> None:
 
 
 def test_every_module_of_control_has_its_tests_under_its_name() -> None:
-    modules = {path.stem for path in (ROOT / "src/interlock/control").glob("*.py")} - {"__init__"}
-    tests = {path.stem.removeprefix("test_") for path in (ROOT / "tests/control").glob("test_*.py")}
-    assert sorted(modules - tests) == [], "write tests/control/test_<module>.py"
+    source, tests = ROOT / "src/interlock/control", ROOT / "tests/control"
+    modules = {path.relative_to(source) for path in source.rglob("*.py") if path.name != "__init__.py"}
+    wanted = {path.with_name(f"test_{path.name}").as_posix() for path in modules}
+    found = {path.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")}
+    assert sorted(wanted - found) == [], "write tests/control/<folder>/test_<module>.py"
 
 
 SLEEP = "import time\n\ntime.sleep(1)\n"

@@ -1,4 +1,4 @@
-# The four tables. Keys and streams are those of the store port (src/interlock/aws/store.py).
+# The four tables. Keys and streams are those of the store port (src/interlock/aws/dynamodb/store.py).
 
 locals {
   tables = {

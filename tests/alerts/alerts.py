@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from interlock.control import records
-from interlock.control.alert_dispatcher import Delivery
+from interlock.control.alerts.alert_dispatcher import Delivery
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
 from interlock.ports.channel import Alert

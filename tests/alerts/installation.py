@@ -11,11 +11,11 @@ import httpx
 
 from interlock.config.alert_routes import AlertRoute, parse_alert_routes
 from interlock.control import records
-from interlock.control.alert_channels import build_alerting
-from interlock.embedded.alerting import AlertDispatcher
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import DeadLetters
-from interlock.embedded.store import SqliteStore
+from interlock.control.alerts.alert_channels import build_alerting
+from interlock.embedded.alerts.alerting import AlertDispatcher
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
+from interlock.embedded.stream.dead_letters import DeadLetters
 from interlock.model.events import EventType
 from tests.alerts.alerts import event
 from tests.alerts.receivers import FakeSlack, Hook

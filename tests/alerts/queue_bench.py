@@ -2,10 +2,10 @@
 
 from datetime import timedelta
 
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import DeadLetters
-from interlock.embedded.deliveries import Deliveries
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.alerts.deliveries import Deliveries
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
+from interlock.embedded.stream.dead_letters import DeadLetters
 from interlock.ports.channel import DeliveryError
 from tests.alerts.alerts import ScriptedChannel
 from tests.conformance.manual_clock import START, ManualClock

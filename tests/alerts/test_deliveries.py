@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.control.alert_dispatcher import GIVE_UP_AFTER, LONGEST_PAUSE, MAX_REFUSALS, pause_after
-from interlock.embedded.connection import _STEPS
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import LetterKind
-from interlock.embedded.delivery_rows import DeliveryState
+from interlock.control.alerts.alert_dispatcher import GIVE_UP_AFTER, LONGEST_PAUSE, MAX_REFUSALS, pause_after
+from interlock.embedded.alerts.delivery_rows import DeliveryState
+from interlock.embedded.sqlite.connection import _STEPS
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.stream.dead_letters import LetterKind
 from interlock.model.events import EventType
 from interlock.model.keys import Table
 from interlock.ports.channel import Alert, DeliveryError
@@ -356,7 +356,7 @@ def test_settled_deliveries_are_forgotten_after_the_events_themselves(bench: Ben
 def test_an_older_store_gets_the_queue(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("interlock.embedded.connection._STEPS", _STEPS[: _STEPS.index("deliveries.sql")])
+        patch.setattr("interlock.embedded.sqlite.connection._STEPS", _STEPS[: _STEPS.index("deliveries.sql")])
         Database.open(path, clock=ManualClock(), inline=True).close()
     with Database.open(path, clock=ManualClock(), inline=True) as database:
         assert database.read("SELECT count(*) FROM deliveries") == [(0,)]

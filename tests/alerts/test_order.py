@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from interlock.control import event_views, records
-from interlock.control.alert_channels import Alerting
-from interlock.control.alert_dispatcher import Routing
-from interlock.control.event_views import Wanted
-from interlock.embedded.alerting import AlertDispatcher
-from interlock.embedded.database import Database
-from interlock.embedded.store import SqliteStore
+from interlock.control import records
+from interlock.control.alerts.alert_channels import Alerting
+from interlock.control.alerts.alert_dispatcher import Routing
+from interlock.control.views import event_views
+from interlock.control.views.event_views import Wanted
+from interlock.embedded.alerts.alerting import AlertDispatcher
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.events import EventType
 from interlock.ports.store import Put
 from tests.alerts.alerts import ScriptedChannel, event

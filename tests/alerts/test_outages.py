@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from interlock.embedded.delivery_rows import DeliveryState
+from interlock.embedded.alerts.delivery_rows import DeliveryState
 from interlock.model.events import EventType
 from tests.alerts.installation import SETTINGS, Installation, Receivers, receivers_of
 from tests.alerts.receivers import HANG_UP, Answer, Fault, limited

@@ -17,7 +17,7 @@ import uvicorn
 
 from interlock.api.connections import ConnectionLimits
 from interlock.api.server import bind, server_config
-from interlock.embedded.discovery import find_server
+from interlock.embedded.process.discovery import find_server
 from interlock.embedded.service import Service, ServiceSettings
 
 ROOT = Path(__file__).parents[2]

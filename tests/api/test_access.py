@@ -15,8 +15,8 @@ from interlock.api.auth import SCOPE
 from interlock.api.metrics import Metrics
 from interlock.api.state import AppState
 from interlock.api.write_rates import WriteRates
+from interlock.embedded.access.tokens import PREFIX, Scope, Tokens
 from interlock.embedded.service import Service
-from interlock.embedded.tokens import PREFIX, Scope, Tokens
 from interlock.model.errors import InvalidValueError
 from tests.api.running import pipeline, running, until
 

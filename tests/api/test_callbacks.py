@@ -7,9 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from interlock.embedded.callbacks import PATH, Callback, Callbacks, signing_key
+from interlock.embedded.access.callbacks import PATH, Callback, Callbacks, signing_key
+from interlock.embedded.access.tokens import Scope
 from interlock.embedded.service import Service
-from interlock.embedded.tokens import Scope
 from interlock.model.errors import StoreError
 from interlock.model.keys import RunKey
 from interlock.ports.jobs import JobRequest

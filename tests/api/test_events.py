@@ -11,7 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
-from interlock.control import event_views, records
+from interlock.control import records
+from interlock.control.views import event_views
 from interlock.embedded.service import Service
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey

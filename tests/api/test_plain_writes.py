@@ -12,8 +12,8 @@ import pytest
 
 from interlock.api import plain_writes
 from interlock.api.plain_writes import PlainWrites
+from interlock.embedded.access.tokens import Scope
 from interlock.embedded.service import Service
-from interlock.embedded.tokens import Scope
 from interlock.model.errors import StoreError
 from tests.api.running import pipeline, problem, running
 

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.discovery import announce, find_server, server_file
+from interlock.embedded.process.discovery import announce, find_server, server_file
 from tests.api.running import GOLD, WAIT, Process, pipeline, problem, serving, until, write_pipeline
 
 V1 = "/api/v1"

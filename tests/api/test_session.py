@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
+from interlock.embedded.access.owner_token import for_sessions
+from interlock.embedded.access.sessions import CODE_MS, IDLE_MS, LONGEST_MS, Sessions
+from interlock.embedded.access.tokens import Scope, Token, Tokens
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.owner_token import for_sessions
 from interlock.embedded.service import Service
-from interlock.embedded.sessions import CODE_MS, IDLE_MS, LONGEST_MS, Sessions
-from interlock.embedded.tokens import Scope, Token, Tokens
+from interlock.embedded.sqlite.database import Database
 from tests.api.running import WAIT, pipeline, problem, running, until
 from tests.conformance.manual_clock import ManualClock
 

@@ -13,8 +13,8 @@ import pytest
 
 from interlock.api import web
 from interlock.api.answers import takes_gzip
+from interlock.embedded.access.tokens import Scope
 from interlock.embedded.service import Service
-from interlock.embedded.tokens import Scope
 from tests.api.running import pipeline, problem, running
 
 V1 = "/api/v1"

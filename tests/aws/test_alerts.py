@@ -12,7 +12,7 @@ from interlock.aws.channels import Channels
 from interlock.aws.dispatching import Dispatcher
 from interlock.aws.lambdas import alert_dispatcher, event_sink
 from interlock.aws.settings import SettingsError, read_settings
-from interlock.control.alert_dispatcher import Delivery
+from interlock.control.alerts.alert_dispatcher import Delivery
 from interlock.model.errors import InvalidValueError, UnavailableError
 from interlock.model.events import Event, EventType, Severity
 from interlock.ports.channel import Alert, DeliveryError

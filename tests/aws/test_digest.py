@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import interlock
-from interlock.aws import digest
+from interlock.aws.operations import digest
 
 
 def test_the_description_is_read_back() -> None:

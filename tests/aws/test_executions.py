@@ -14,8 +14,8 @@ from moto import mock_aws
 
 from interlock.aws.clients import Clients
 from interlock.aws.clock import LambdaClock
+from interlock.aws.dynamodb.store import DynamoStore
 from interlock.aws.executions import StepFunctionsExecutions, execution_arn
-from interlock.aws.store import DynamoStore
 from interlock.model.errors import AccessError, ThrottledError, UnavailableError
 from interlock.model.keys import Table
 from interlock.ports.executions import StartResult

@@ -11,7 +11,8 @@ from interlock.aws.looking import look_first
 from interlock.aws.refusals import impossible, refusals
 from interlock.config.problems import format_path
 from interlock.config.stored import read_stored
-from interlock.control import orchestrator, records
+from interlock.control import records
+from interlock.control.attempts import orchestrator
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import ProbeError
 from interlock.model.events import EventType

@@ -16,7 +16,7 @@ import boto3
 import pytest
 from moto import mock_aws
 
-from interlock.aws import attributes
+from interlock.aws.dynamodb import attributes
 from interlock.cli.main import main
 from tools.terraform import offline
 

@@ -8,7 +8,7 @@ import pytest
 from interlock.aws import job_runs
 from interlock.aws.job_runs import JobMemory, find_run
 from interlock.aws.notices import ExecutionEnd, JobEnd, Nothing, Notice, act, read_notice
-from interlock.control import parts
+from interlock.control.attempts import parts
 from interlock.model.errors import InvalidValueError, UnavailableError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey

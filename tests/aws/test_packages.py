@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock.aws import attributes
+from interlock.aws.dynamodb import attributes
 from tests.aws import planned
 from tests.aws.runtime_api import EmptyAws, RuntimeApi, started
 from tools.packages.build import LARGEST, build, this_architecture

@@ -7,8 +7,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 
-from interlock.aws.changes import change_of
-from interlock.aws.store import DynamoStore
+from interlock.aws.dynamodb.changes import change_of
+from interlock.aws.dynamodb.store import DynamoStore
 from interlock.ports.store import Change, Store, Write
 from tests.aws.dynamo import STREAMED, TABLES, dynamo, session
 from tests.conformance.manual_clock import ManualClock

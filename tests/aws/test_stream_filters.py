@@ -4,8 +4,8 @@ from typing import Any, cast
 
 import pytest
 
-from interlock.aws import attributes
-from interlock.aws.changes import change_of
+from interlock.aws.dynamodb import attributes
+from interlock.aws.dynamodb.changes import change_of
 from interlock.control import event_sink, router
 from interlock.control.context import Control
 from interlock.model import keys

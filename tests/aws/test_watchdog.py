@@ -8,8 +8,8 @@ import pytest
 from botocore.exceptions import EndpointConnectionError
 
 from interlock.aws.lambdas import watchdog
-from interlock.control import watch_slices
-from interlock.control.watch_slices import Slice
+from interlock.control.watch import watch_slices
+from interlock.control.watch.watch_slices import Slice
 from interlock.model.errors import InvalidValueError
 from tests.aws.installation import Installation, installation
 from tests.conformance.manual_clock import ManualClock

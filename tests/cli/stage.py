@@ -10,9 +10,9 @@ import pytest
 from interlock.cli.store_access import Target, writing
 from interlock.config.stored import read_stored
 from interlock.control import catalog
+from interlock.embedded.access.tokens import Scope, Tokens
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.tokens import Scope, Tokens
+from interlock.embedded.sqlite.database import Database
 from interlock.model.config import PipelineConfig
 from tests.api.running import Process, pipeline, until
 from tests.cli.test_main import Outcome, run

@@ -11,8 +11,8 @@ import pytest
 
 from interlock.cli.store_access import find_target, reading
 from interlock.control import catalog
-from interlock.embedded import discovery
 from interlock.embedded.clock import SystemClock
+from interlock.embedded.process import discovery
 from interlock.jobs import registry
 from interlock.jobs.registry import Registered
 from tests.cli.test_main import Outcome, run

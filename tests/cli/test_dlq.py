@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import Failure, LetterKind, bury
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.stream.dead_letters import Failure, LetterKind, bury
 from tests.api.running import Process
 from tests.cli.stage import Stage, plain, served, store_of, waited
 

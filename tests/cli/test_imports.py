@@ -23,7 +23,7 @@ print(json.dumps({"shown": shown.getvalue(), "modules": sorted(sys.modules)}))
 _OF_A_SERVER = {"uvicorn", "uvloop", "httptools", "prometheus_client", "interlock.api.app", "slack_sdk"}
 _RARE = {"holidays", "boto3", "botocore", "sqlalchemy", "dateutil", "litestar", "faker", "polyfactory"}
 _OF_A_CLIENT = {"httpx", "httpcore", "click", "anyio"}
-_OF_A_CONTROLLER = {"sqlite3", "greenlet", "structlog", "asyncio", "interlock.embedded.store"}
+_OF_A_CONTROLLER = {"sqlite3", "greenlet", "structlog", "asyncio", "interlock.embedded.sqlite.store"}
 
 
 @pytest.fixture(scope="module")
@@ -76,4 +76,6 @@ def test_asking_a_server_loads_no_controller(project: Path) -> None:
     found = load(project, "status", "--url", "http://127.0.0.1:1")
     modules = set(found["modules"])
     assert "httpx" in modules
-    assert ({"yaml", "sqlite3", "greenlet", "interlock.embedded.store", *_OF_A_SERVER, *_RARE}) & modules == set()
+    assert (
+        {"yaml", "sqlite3", "greenlet", "interlock.embedded.sqlite.store", *_OF_A_SERVER, *_RARE}
+    ) & modules == set()

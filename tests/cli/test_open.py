@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from interlock.embedded.discovery import announce, withdraw
-from interlock.embedded.tokens import Scope
+from interlock.embedded.access.tokens import Scope
+from interlock.embedded.process.discovery import announce, withdraw
 from tests.api.running import running, until
 from tests.cli.stage import Stage
 

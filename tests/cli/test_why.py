@@ -9,9 +9,9 @@ import pytest
 from interlock.cli.output import plain_console
 from interlock.cli.store_access import find_target, reading, writing
 from interlock.cli.why import print_explanation
-from interlock.control import opening
-from interlock.control.explain import explain
+from interlock.control.attempts import opening
 from interlock.control.records import control_key
+from interlock.control.views.explain import explain
 from interlock.control.writing import write_sensor
 from interlock.decide.why import Explanation
 from interlock.model.errors import InvalidValueError, UnknownPipelineError

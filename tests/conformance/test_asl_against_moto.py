@@ -14,11 +14,11 @@ import msgspec
 import pytest
 from statelint.linter import Linter
 
-from interlock.embedded.asl import Machine
-from interlock.embedded.asl_execution import ExecutionState, WaitKind
-from interlock.embedded.database import Database
-from interlock.embedded.executions import SqliteExecutions
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.asl.execution import ExecutionState, WaitKind
+from interlock.embedded.asl.executions import SqliteExecutions
+from interlock.embedded.asl.interpreter import Machine
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.errors import CommitRefusedError
 from interlock.ports.store import Conflict, Put, Update, Write
 from tests.conformance import step_functions_on_moto as moto

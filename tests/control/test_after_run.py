@@ -4,7 +4,8 @@ from typing import Any, Final
 
 import pytest
 
-from interlock.control import after_run, catalog, completion, orchestrator, records, router
+from interlock.control import after_run, catalog, records, router
+from interlock.control.attempts import completion, orchestrator
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.events import Event, EventType

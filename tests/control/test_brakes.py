@@ -7,7 +7,8 @@ from typing import Any, Final
 import pytest
 
 from interlock.config.stored import read_stored
-from interlock.control import brakes, catalog, completion, orchestrator, records, reruns, router, writing
+from interlock.control import brakes, catalog, records, reruns, router, writing
+from interlock.control.attempts import completion, orchestrator
 from interlock.control.context import Control
 from interlock.model import keys
 from interlock.model.config import JobType

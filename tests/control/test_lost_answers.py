@@ -9,8 +9,9 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from interlock.control import orchestrator, router
-from interlock.embedded.store import SqliteStore
+from interlock.control import router
+from interlock.control.attempts import orchestrator
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.errors import UnavailableError
 from interlock.ports.store import Conflict, Write
 from interlock.simulation.play import play

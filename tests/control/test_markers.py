@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from interlock.control import catalog, markers, records, reruns, router, upstreams
-from interlock.embedded.database import AFTER_COMMIT, BEFORE_COMMIT
+from interlock.embedded.sqlite.database import AFTER_COMMIT, BEFORE_COMMIT
 from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from interlock.control import catalog, explain, probing, records, writing
+from interlock.control import catalog, probing, records, writing
 from interlock.control.probing import Claim
+from interlock.control.views import explain
 from interlock.model import keys
 from interlock.model.errors import InvalidValueError, UnknownPipelineError
 from interlock.model.events import EventType

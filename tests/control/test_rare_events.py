@@ -14,8 +14,8 @@ from interlock.config.stored import read_stored
 from interlock.control import catalog, event_sink, records, writing
 from interlock.control.context import Settings
 from interlock.decide import early_ends
-from interlock.embedded.database import Database
 from interlock.embedded.engine import Engine
+from interlock.embedded.sqlite.database import Database
 from interlock.model import keys
 from interlock.model.config import JobType, PipelineConfig
 from interlock.model.errors import StoreError

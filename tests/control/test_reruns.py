@@ -4,7 +4,8 @@ from typing import Any, Final
 
 import pytest
 
-from interlock.control import catalog, records, rerun_preview, reruns
+from interlock.control import catalog, records, reruns
+from interlock.control.views import rerun_preview
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError

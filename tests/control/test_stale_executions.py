@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import pytest
 
-from interlock.embedded.executions import SqliteExecutions
+from interlock.embedded.asl.executions import SqliteExecutions
 from interlock.ports.executions import StartResult
 from interlock.simulation.play import play
 from tests.journeys.test_journeys import FILES, named, outcome, scenario_of, undisturbed

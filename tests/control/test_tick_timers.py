@@ -8,7 +8,7 @@ import pytest
 
 from interlock.control import catalog, records, tick_timers, timers
 from interlock.control.context import Settings
-from interlock.embedded.timers import SqliteTimers
+from interlock.embedded.timing.timers import SqliteTimers
 from interlock.model import keys
 from interlock.model.config import Calendar
 from interlock.model.events import EventType

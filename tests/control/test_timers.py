@@ -6,7 +6,7 @@ import pytest
 
 from interlock.control import timers
 from interlock.control.context import Control
-from interlock.embedded.dead_letters import DeadLetters
+from interlock.embedded.stream.dead_letters import DeadLetters
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType
 from interlock.ports.timers import TimerKind

@@ -7,7 +7,8 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from interlock.control import catalog, orchestrator, records, router, timers, waking, writing
+from interlock.control import catalog, records, router, timers, waking, writing
+from interlock.control.attempts import orchestrator
 from interlock.control.context import Control, Settings
 from interlock.model import keys
 from interlock.model.keys import RunKey, Table

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import pytest
 
-from interlock.control import catalog, records, views, writing
+from interlock.control import catalog, records, writing
+from interlock.control.views import pipeline_views
 from interlock.model import keys
 from interlock.model.errors import InterlockError, UnknownPipelineError
 from interlock.model.events import EventType
@@ -39,7 +40,7 @@ def store(world: FaultyWorld, document: dict[str, Any] | None) -> None:
 def test_a_report_ends_a_job_that_runs(document: dict[str, Any] | None) -> None:
     world = running()
     store(world, document)
-    assert views.followed(control_of(world).store, "orders").find_schedule(KEY.schedule) is not None
+    assert pipeline_views.followed(control_of(world).store, "orders").find_schedule(KEY.schedule) is not None
 
     writing.report_job(control_of(world), KEY, JobEvent.SUCCESS)
     settle(world)
@@ -54,7 +55,7 @@ def test_a_deleted_pipeline_of_which_nothing_runs_is_unknown() -> None:
     settle(world)
     store(world, None)
     with pytest.raises(UnknownPipelineError):
-        views.followed(control_of(world).store, "orders")
+        pipeline_views.followed(control_of(world).store, "orders")
     with pytest.raises(InterlockError):
         writing.report_job(control_of(world), KEY, JobEvent.SUCCESS)
 

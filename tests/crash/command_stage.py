@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple
 
 from interlock.control import records
-from interlock.embedded.discovery import find_server
+from interlock.embedded.process.discovery import find_server
 from interlock.model.keys import RunKey
 from interlock.model.run import JobRecord, Run, RunStatus
 from tests.crash import pipelines

@@ -10,8 +10,8 @@ from interlock.config.stored import read_stored
 from interlock.control import catalog
 from interlock.control.context import Control
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
 from interlock.embedded.engine import Engine
+from interlock.embedded.sqlite.database import Database
 from interlock.model.config import JobType, PipelineConfig
 from interlock.model.keys import RunKey
 from interlock.ports.jobs import JobRunner

@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import Self
 
 from interlock.control import records
-from interlock.embedded.dead_letters import DeadLetters
 from interlock.embedded.engine import Engine
+from interlock.embedded.stream.dead_letters import DeadLetters
 from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from interlock.embedded.asl import Machine
-from interlock.embedded.asl_execution import CallTask, Effect, Ended, ExecutionState, Suspend
-from interlock.embedded.asl_paths import StatesError
+from interlock.embedded.asl.execution import CallTask, Effect, Ended, ExecutionState, Suspend
+from interlock.embedded.asl.interpreter import Machine
+from interlock.embedded.asl.paths import StatesError
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 TOKEN_RESOURCE = "arn:aws:states:::aws-sdk:dynamodb:updateItem.waitForTaskToken"

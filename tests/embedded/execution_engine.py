@@ -5,11 +5,11 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from interlock.embedded.asl import Machine
-from interlock.embedded.asl_execution import ExecutionState, Status
-from interlock.embedded.database import Database
-from interlock.embedded.executions import SqliteExecutions
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.asl.execution import ExecutionState, Status
+from interlock.embedded.asl.executions import SqliteExecutions
+from interlock.embedded.asl.interpreter import Machine
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
 from tests.conformance.executions_suite import ExecutionsWorld, flow
 from tests.conformance.manual_clock import ManualClock
 

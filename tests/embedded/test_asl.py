@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from interlock.embedded.asl import Machine
-from interlock.embedded.asl_execution import ExecutionState, Status, Suspend
-from interlock.embedded.asl_paths import DefinitionError
+from interlock.embedded.asl.execution import ExecutionState, Status, Suspend
+from interlock.embedded.asl.interpreter import Machine
+from interlock.embedded.asl.paths import DefinitionError
 from tests.embedded.asl_play import NOW, TASK, Json, begin, machine
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.embedded.asl_choice import compile_condition, holds
-from interlock.embedded.asl_intrinsics import Formula, Template
-from interlock.embedded.asl_paths import ABSENT, DefinitionError, Path, Scope, StatesError
+from interlock.embedded.asl.choice import compile_condition, holds
+from interlock.embedded.asl.intrinsics import Formula, Template
+from interlock.embedded.asl.paths import ABSENT, DefinitionError, Path, Scope, StatesError
 
 Json = Any
 

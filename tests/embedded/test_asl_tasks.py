@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.embedded.asl import MAX_DATA_BYTES, Machine
-from interlock.embedded.asl_execution import CallTask, Ended, ExecutionState, Status, Suspend, WaitKind
-from interlock.embedded.asl_paths import StatesError
+from interlock.embedded.asl.execution import CallTask, Ended, ExecutionState, Status, Suspend, WaitKind
+from interlock.embedded.asl.interpreter import MAX_DATA_BYTES, Machine
+from interlock.embedded.asl.paths import StatesError
 from tests.embedded.asl_play import NOW, TASK, TOKEN_RESOURCE, Json, begin, machine, play
 
 

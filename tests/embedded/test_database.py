@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from interlock.embedded.database import AFTER_COMMIT, BEFORE_COMMIT, Database
+from interlock.embedded.sqlite.database import AFTER_COMMIT, BEFORE_COMMIT, Database
 from interlock.model.errors import StoreError
 from tests.conformance.manual_clock import ManualClock
 
@@ -239,7 +239,7 @@ def test_a_crash_passes_through_submit(tmp_path: Path) -> None:
 WRITER = """
 import sys
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
+from interlock.embedded.sqlite.database import Database
 database = Database.open(sys.argv[1], clock=SystemClock())
 for n in range(1_000_000):
     database.write(lambda c: c.execute("INSERT INTO consumers VALUES (?, ?)", (f"{sys.argv[2]}{n}", n)).rowcount)

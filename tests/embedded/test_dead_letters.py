@@ -6,11 +6,11 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import DeadLetters, Failure, LetterKind, bury
-from interlock.embedded.store import SqliteStore
-from interlock.embedded.stream import StreamConsumer, unregister
-from interlock.embedded.timers import SqliteTimers
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
+from interlock.embedded.stream.dead_letters import DeadLetters, Failure, LetterKind, bury
+from interlock.embedded.stream.stream import StreamConsumer, unregister
+from interlock.embedded.timing.timers import SqliteTimers
 from interlock.model.errors import InvalidValueError, StoreError
 from interlock.model.keys import Table
 from interlock.ports.store import Change, Delete, Key, Put

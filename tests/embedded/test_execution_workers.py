@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from interlock.embedded.asl import Machine
+from interlock.embedded.asl.execution_workers import ExecutionWorkers
+from interlock.embedded.asl.executions import SqliteExecutions
+from interlock.embedded.asl.interpreter import Machine
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.execution_workers import ExecutionWorkers
-from interlock.embedded.executions import SqliteExecutions
-from interlock.embedded.fibers import TargetThreads
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.fibers import TargetThreads
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.errors import InvalidValueError, StoreError
 from interlock.ports.store import Put
 from tests.conformance.executions_suite import ACTIVE, INPUT, flow
@@ -173,7 +173,7 @@ def on_a_thread(work: Callable[[], None]) -> None:
 
 
 def test_an_error_of_the_store_is_outlived(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.embedded.execution_workers._COOL_DOWN_SECONDS", 0.01)
+    monkeypatch.setattr("interlock.embedded.asl.execution_workers._COOL_DOWN_SECONDS", 0.01)
     flaky = FlakyExecutions()
     workers = ExecutionWorkers(flaky, SystemClock(), 2, on_a_thread)
     workers.start()
@@ -205,7 +205,7 @@ class LateExecutions(FlakyExecutions):
 
 
 def test_a_ring_between_the_look_and_the_sleep_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.embedded.execution_workers._MAX_SLEEP_SECONDS", 1000.0)
+    monkeypatch.setattr("interlock.embedded.asl.execution_workers._MAX_SLEEP_SECONDS", 1000.0)
     late = LateExecutions()
     workers = ExecutionWorkers(late, SystemClock(), 1, on_a_thread)
     late.ring = workers.ring
@@ -283,7 +283,7 @@ class ManyExecutions(FlakyExecutions):
 def test_workers_that_finish_as_the_dispatcher_finds_none_free_are_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("interlock.embedded.execution_workers._MAX_SLEEP_SECONDS", 1000.0)
+    monkeypatch.setattr("interlock.embedded.asl.execution_workers._MAX_SLEEP_SECONDS", 1000.0)
     many, bell = ManyExecutions(20), Overtaken()
     workers = ExecutionWorkers(many, SystemClock(), 1, bell.todo.append)
     monkeypatch.setattr(workers, "_bell", bell)

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.embedded import executions
-from interlock.embedded.asl_execution import Status, WaitKind
-from interlock.embedded.asl_paths import DefinitionError
-from interlock.embedded.executions import SqliteExecutions
+from interlock.embedded.asl import executions
+from interlock.embedded.asl.execution import Status, WaitKind
+from interlock.embedded.asl.executions import SqliteExecutions
+from interlock.embedded.asl.paths import DefinitionError
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.ports.executions import StartResult
 from interlock.ports.store import Put

@@ -8,9 +8,9 @@ import pytest
 
 from interlock.control import records
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.feed import EventFeed, FeedEvent
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
+from interlock.embedded.stream.feed import EventFeed, FeedEvent
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
 from interlock.ports.store import Key, Put

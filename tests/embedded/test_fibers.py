@@ -12,8 +12,8 @@ import pytest
 from greenlet import getcurrent
 
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.fibers import TargetThreads, wait_for
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.fibers import TargetThreads, wait_for
 from interlock.model.errors import InterlockError, StoreError
 
 PATIENCE = 20.0

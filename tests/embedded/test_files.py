@@ -9,11 +9,12 @@ import pytest
 from interlock.config import folders, loader
 from interlock.config.documents import Document
 from interlock.config.problems import Problem
-from interlock.control import catalog, config_files, controller_view, event_views
-from interlock.control.event_views import EventView, Wanted
-from interlock.embedded.database import Database
+from interlock.control import catalog, config_files
+from interlock.control.views import controller_view, event_views
+from interlock.control.views.event_views import EventView, Wanted
 from interlock.embedded.engine import Engine
 from interlock.embedded.files import Applied, FolderWatch
+from interlock.embedded.sqlite.database import Database
 from interlock.model.events import EventType
 from interlock.ports.store import Put
 from tests.conformance.manual_clock import ManualClock

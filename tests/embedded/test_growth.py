@@ -12,11 +12,21 @@ import msgspec
 import pytest
 
 from bench.seeded import seed_database
-from interlock.control import event_views, explain, overview, pipeline_list, records, run_views, sla_stats, stats, views
-from interlock.control.event_views import Wanted
+from interlock.control import records
+from interlock.control.views import (
+    event_views,
+    explain,
+    overview,
+    pipeline_list,
+    pipeline_views,
+    run_views,
+    sla_stats,
+    stats,
+)
+from interlock.control.views.event_views import Wanted
 from interlock.decide.lanes import Bucket
-from interlock.embedded.database import Database
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
 from tests.conformance.manual_clock import ManualClock
@@ -72,9 +82,9 @@ _PRESENT: Final = overview.Now(at=NOW, rate=1.0, position="", grace=timedelta(mi
 
 VIEWS: Final[dict[str, Callable[[SqliteStore], object]]] = {
     "the list of pipelines": lambda store: pipeline_list.pipelines(store, NOW, limit=100),
-    "one pipeline": lambda store: views.pipeline(store, _name(store), NOW),
+    "one pipeline": lambda store: pipeline_views.pipeline(store, _name(store), NOW),
     "its runs": lambda store: run_views.newest(store, _name(store), None, 20),
-    "readiness": lambda store: views.readiness_of(store, _name(store), NOW),
+    "readiness": lambda store: pipeline_views.readiness_of(store, _name(store), NOW),
     "the newest events": lambda store: event_views.page(store, Wanted(), NOW, limit=20),
     "the oldest events": lambda store: event_views.page(store, Wanted(newest_first=False), NOW, limit=20),
     "the newest of a type": lambda store: event_views.page(store, Wanted(types=(EventType.JOB_COMPLETED,)), NOW),

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.errors import CommitRefusedError, StoreError
 from interlock.model.keys import Table
 from interlock.ports.store import Conflict, Key, Missing, Put

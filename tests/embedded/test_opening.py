@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.embedded.connection import _STEPS, migrate, open_store, split_statements
-from interlock.embedded.database import Database
+from interlock.embedded.sqlite.connection import _STEPS, migrate, open_store, split_statements
+from interlock.embedded.sqlite.database import Database
 from interlock.model.errors import StoreError
 from tests.conformance.manual_clock import ManualClock
 
@@ -185,7 +185,7 @@ def test_a_store_of_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_an_older_store_is_not_migrated_by_a_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "s.db"
     Database.open(path, clock=CLOCK).close()
-    monkeypatch.setattr("interlock.embedded.connection.STORE_VERSION", len(_STEPS) + 1)
+    monkeypatch.setattr("interlock.embedded.sqlite.connection.STORE_VERSION", len(_STEPS) + 1)
     with pytest.raises(StoreError, match=rf"version {len(_STEPS)}.* bring it up to date"):
         Database.open(path, clock=CLOCK, read_only=True)
 
@@ -193,7 +193,7 @@ def test_an_older_store_is_not_migrated_by_a_reader(tmp_path: Path, monkeypatch:
 def test_many_processes_may_create_the_same_store_at_once(tmp_path: Path) -> None:
     script = (
         "import sys; from interlock.embedded.clock import SystemClock;"
-        "from interlock.embedded.database import Database;"
+        "from interlock.embedded.sqlite.database import Database;"
         "sys.stdin.readline(); Database.open(sys.argv[1], clock=SystemClock()).close()"
     )
     command = [sys.executable, "-c", script, str(tmp_path / "s.db")]
@@ -210,8 +210,8 @@ def test_a_store_that_stays_locked_while_it_is_created_is_a_clear_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waits: list[float] = []
-    monkeypatch.setattr("interlock.embedded.connection.pause", waits.append)
-    monkeypatch.setattr("interlock.embedded.connection.BUSY_SECONDS", 0.05)
+    monkeypatch.setattr("interlock.embedded.sqlite.connection.pause", waits.append)
+    monkeypatch.setattr("interlock.embedded.sqlite.connection.BUSY_SECONDS", 0.05)
     other = sqlite3.connect(tmp_path / "s.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="another process held it locked"):

@@ -17,12 +17,12 @@ import pytest
 from interlock.config.stored import read_stored
 from interlock.control import catalog, observing, records, writing
 from interlock.control.context import Control, Settings
-from interlock.embedded.asl_execution import WaitKind
+from interlock.embedded.asl.execution import WaitKind
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import DeadLetters
 from interlock.embedded.engine import Engine
 from interlock.embedded.runtime import Runtime
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.stream.dead_letters import DeadLetters
 from interlock.model import keys
 from interlock.model.config import JobType, PipelineConfig
 from interlock.model.events import Event, EventType
@@ -200,8 +200,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.keys import Table
 from interlock.ports.store import Key, Put
 

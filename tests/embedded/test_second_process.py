@@ -15,10 +15,10 @@ from typing import Any, Final
 from interlock.config.stored import read_stored
 from interlock.control import catalog, records, writing
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import DeadLetters
 from interlock.embedded.engine import Engine
 from interlock.embedded.runtime import Runtime
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.stream.dead_letters import DeadLetters
 from interlock.model.config import JobType, PipelineConfig
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey
@@ -37,8 +37,8 @@ import random, sys, time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.keys import Table
 from interlock.ports.store import Delete, Key, Put
 

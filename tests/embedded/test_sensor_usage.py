@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from interlock.control.sensor_quotas import SensorQuotas
 from interlock.decide.quotas import SensorQuota
-from interlock.embedded.connection import _STEPS
-from interlock.embedded.database import Database
-from interlock.embedded.sensor_usage import SqliteSensorUsage
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.connection import _STEPS
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.sensor_usage import SqliteSensorUsage
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.errors import QuotaExceededError
 from interlock.model.keys import Table, pipeline_pk, sensor_sk
 from interlock.model.sensor import SensorUse
@@ -76,7 +76,7 @@ def test_the_count_is_what_a_scan_finds(writes: list[tuple[str, str, str, int | 
 def test_sensors_of_an_older_store_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = VirtualClock(START)
     with monkeypatch.context() as patch:
-        patch.setattr("interlock.embedded.connection._STEPS", _STEPS[: _STEPS.index("sensor_use.sql")])
+        patch.setattr("interlock.embedded.sqlite.connection._STEPS", _STEPS[: _STEPS.index("sensor_use.sql")])
         with Database.open(tmp_path / "old.db", clock=clock) as old:
             store = SqliteStore(old, clock)
             store.commit([Put(where("a", f"k{number}"), {"data": {"n": number}}) for number in range(5)])

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock.embedded.database import Database
-from interlock.embedded.store import SqliteStore
-from interlock.embedded.stream import StreamConsumer
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
+from interlock.embedded.stream.stream import StreamConsumer
 from interlock.model.errors import CommitRefusedError, StoreError
 from interlock.model.keys import Table
 from interlock.model.times import epoch_millis

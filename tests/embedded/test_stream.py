@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from interlock.embedded import lanes
-from interlock.embedded.database import BEFORE_COMMIT, Database, Row
-from interlock.embedded.dead_letters import DeadLetters
-from interlock.embedded.fibers import TargetThreads
-from interlock.embedded.store import SqliteStore
-from interlock.embedded.stream import StreamConsumer, unregister
+from interlock.embedded.sqlite.database import BEFORE_COMMIT, Database, Row
+from interlock.embedded.sqlite.fibers import TargetThreads
+from interlock.embedded.sqlite.store import SqliteStore
+from interlock.embedded.stream import lanes
+from interlock.embedded.stream.dead_letters import DeadLetters
+from interlock.embedded.stream.stream import StreamConsumer, unregister
 from interlock.model.errors import StoreError
 from interlock.model.keys import Table
 from interlock.ports.store import Change, Key, Put, Store
@@ -326,7 +326,7 @@ def test_partitions_that_pause_need_no_threads(on_disk: Database, monkeypatch: p
 
 
 def test_a_full_window_waits_for_room(on_disk: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interlock.embedded.stream._WINDOW", 5)
+    monkeypatch.setattr("interlock.embedded.stream.stream._WINDOW", 5)
     gate = threading.Semaphore(0)
     recorder = Recorder()
 
@@ -358,7 +358,7 @@ class Waits(threading.Event):
 def test_changes_that_can_not_be_read_are_tried_again_without_haste(
     on_disk: Database, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr("interlock.embedded.stream._BROKEN_STORE_SECONDS", 77.0)
+    monkeypatch.setattr("interlock.embedded.stream.stream._BROKEN_STORE_SECONDS", 77.0)
     recorder, waits, broken = Recorder(), Waits(), threading.Event()
     consumer = StreamConsumer(on_disk, "suite", TABLES, recorder)
     read = consumer._read
@@ -461,8 +461,8 @@ def test_a_consumer_outlives_a_store_that_can_not_be_read_for_a_while(
 OTHER_PROCESS = """
 import sys
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.keys import Table
 from interlock.ports.store import Key, Put
 clock = SystemClock()

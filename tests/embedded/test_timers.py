@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import DeadLetters, LetterKind
-from interlock.embedded.timers import MAX_TRIES, SqliteTimers
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.stream.dead_letters import DeadLetters, LetterKind
+from interlock.embedded.timing.timers import MAX_TRIES, SqliteTimers
 from interlock.model.errors import InvalidValueError
 from interlock.ports.timers import Timer, TimerKind, Timers
 from tests.conformance.manual_clock import START, ManualClock

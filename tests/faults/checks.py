@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from interlock.control import event_views
-from interlock.control.event_views import EventView
-from interlock.embedded.connection import connect
-from interlock.embedded.inspection import inspect
+from interlock.control.views import event_views
+from interlock.control.views.event_views import EventView
+from interlock.embedded.sqlite.connection import connect
+from interlock.embedded.sqlite.inspection import inspect
 from interlock.model.events import Event, EventType, Severity
 from tests.faults.parties import Written
 from tests.faults.workload import Slot

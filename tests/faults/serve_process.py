@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from interlock.cli.main import main
-from interlock.embedded.database import Database
 from interlock.embedded.files import Applied
 from interlock.embedded.service import Service
+from interlock.embedded.sqlite.database import Database
 
 
 class Weakness(StrEnum):

@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from interlock.embedded import backup
-from interlock.embedded.backup import MANIFEST, BackupError, back_up, restore
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.connection import STORE_VERSION
-from interlock.embedded.database import Database
-from interlock.embedded.discovery import StoreInUseError, StoreLock
+from interlock.embedded.process.discovery import StoreInUseError, StoreLock
+from interlock.embedded.sqlite import backup
+from interlock.embedded.sqlite.backup import MANIFEST, BackupError, back_up, restore
+from interlock.embedded.sqlite.connection import STORE_VERSION
+from interlock.embedded.sqlite.database import Database
 from tests.api.running import Process, pipeline, serving, until, write_pipeline
 from tests.faults.disk import small_disk
 from tests.faults.test_damage import flip

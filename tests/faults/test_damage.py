@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.connection import connect
-from interlock.embedded.database import Database
-from interlock.embedded.inspection import inspect
-from interlock.embedded.store_mark import mark_file
-from interlock.embedded.store_watch import StoreWatch, quick_check
+from interlock.embedded.sqlite.connection import connect
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.inspection import inspect
+from interlock.embedded.sqlite.store_mark import mark_file
+from interlock.embedded.sqlite.store_watch import StoreWatch, quick_check
 from interlock.model.errors import StoreBehindError
 from tests.api.running import Process, pipeline, serving, until, write_pipeline
 from tests.faults.disk import small_disk

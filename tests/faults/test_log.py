@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from interlock.embedded.log_sink import LogSink
-from interlock.embedded.logging import configure_logging
+from interlock.embedded.process.log_sink import LogSink
+from interlock.embedded.process.logging import configure_logging
 from tests.api.running import pipeline, serving, until, write_pipeline
 from tests.faults.serve_process import Weakness
 

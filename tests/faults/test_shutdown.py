@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from interlock.api.ending import Ending
-from interlock.embedded.discovery import server_file
+from interlock.embedded.process.discovery import server_file
 from tests.api.running import GOLD, ROOT, Process, pipeline, running, serving, until, write_pipeline
 from tests.faults.serve_process import Weakness
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
+from interlock.embedded.sqlite.database import Database
 from interlock.model.errors import StoreError, StoreReplacedError
 from tests.api.running import Process, pipeline, serving, until, write_pipeline
 

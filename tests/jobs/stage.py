@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.control import catalog, records, starting
+from interlock.control import catalog, records
+from interlock.control.attempts import starting
 from interlock.control.context import Control
 from interlock.model.keys import RunKey
 from interlock.model.run import JobRecord, Run

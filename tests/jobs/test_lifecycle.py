@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from interlock.control import cancelling, job_output
+from interlock.control.attempts import cancelling
+from interlock.control.views import job_output
 from interlock.model.errors import JobStopError
 from interlock.model.run import FailureCategory, FinalReason, JobEvent, RunStatus
 from interlock.ports.jobs import JobStop

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from interlock.config.stored import read_stored
-from interlock.control import catalog, records, starting, writing
+from interlock.control import catalog, records, writing
+from interlock.control.attempts import starting
 from interlock.embedded.service import Service, ServiceSettings
 from interlock.model.config import PipelineConfig
 from interlock.model.keys import RunKey

@@ -15,9 +15,9 @@ import yaml
 
 from interlock.control import records
 from interlock.embedded import engine as engine_module
-from interlock.embedded.database import AFTER_COMMIT, BEFORE_COMMIT
-from interlock.embedded.executions import SqliteExecutions
-from interlock.embedded.lifecycle import lifecycle_document
+from interlock.embedded.asl.executions import SqliteExecutions
+from interlock.embedded.asl.lifecycle import lifecycle_document
+from interlock.embedded.sqlite.database import AFTER_COMMIT, BEFORE_COMMIT
 from interlock.model import keys
 from interlock.model.events import CATALOGUE, Event, EventType
 from interlock.model.keys import RunKey, Table

@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from interlock.embedded.lanes import Handler
-from interlock.embedded.stream import StreamConsumer
+from interlock.embedded.stream.lanes import Handler
+from interlock.embedded.stream.stream import StreamConsumer
 from interlock.model.events import Event
 from interlock.model.keys import Table
 from interlock.ports.store import Change

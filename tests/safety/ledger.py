@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from interlock.control import catalog, records
-from interlock.embedded.executions import ExecutionInfo
+from interlock.embedded.asl.executions import ExecutionInfo
 from interlock.model import keys
 from interlock.model.config import Calendar, PipelineConfig
 from interlock.model.events import Event, EventType

@@ -10,14 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock.control import (
-    catalog,
-    opening,
-    readiness,
-    reconciling,
-    records,
-    starting,
-)
+from interlock.control import catalog, readiness, records
+from interlock.control.attempts import opening, starting
+from interlock.control.watch import reconciling
 from interlock.decide import expected
 from interlock.decide.rules import Verdict
 from interlock.model import keys

@@ -9,19 +9,11 @@ from typing import Any
 
 import pytest
 
-from interlock.control import (
-    completion,
-    event_sink,
-    observing,
-    opening,
-    records,
-    reruns,
-    sla_monitor,
-    waking,
-)
-from interlock.control import watchdog as watching
+from interlock.control import event_sink, observing, records, reruns, sla_monitor, waking
+from interlock.control.attempts import completion, opening
+from interlock.control.watch import watchdog as watching
 from interlock.decide import retries
-from interlock.embedded.dead_letters import DeadLetters
+from interlock.embedded.stream.dead_letters import DeadLetters
 from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.run import FinalReason, RunStatus

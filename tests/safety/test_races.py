@@ -5,18 +5,9 @@ Each test lets one function read and decide, has another act just before it comm
 
 from collections.abc import Sequence
 
-from interlock.control import (
-    completion,
-    observing,
-    opening,
-    orchestrator,
-    records,
-    reruns,
-    router,
-    sla_monitor,
-    writing,
-)
-from interlock.control import watchdog as watching
+from interlock.control import observing, records, reruns, router, sla_monitor, writing
+from interlock.control.attempts import completion, opening, orchestrator
+from interlock.control.watch import watchdog as watching
 from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.run import FailureCategory, FinalReason, JobEvent, Marker, RunStatus

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from interlock.control import explain, records, reruns, sla_monitor
-from interlock.control import watchdog as watching
+from interlock.control import records, reruns, sla_monitor
+from interlock.control.views import explain
+from interlock.control.watch import watchdog as watching
 from interlock.decide import sla
 from interlock.model import keys
 from interlock.model.events import EventType

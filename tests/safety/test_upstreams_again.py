@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from interlock.control import completion, records, writing
+from interlock.control import records, writing
+from interlock.control.attempts import completion
 from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.keys import Table

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import pytest
 
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.discovery import announce, find_server, ignored, server_file
+from interlock.embedded.process.discovery import announce, find_server, ignored, server_file
 from tests.security.commands import STRANGER, as_root, give_away, interlock
 
 _TOKEN = {"INTERLOCK_TOKEN": "ilk_mine"}

@@ -28,7 +28,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from interlock import __version__
-from interlock.aws.digest import source_digest
+from interlock.aws.operations.digest import source_digest
 from tools.packages.imports import SOURCES, Imports, imports_of
 from tools.terraform.offline import FUNCTIONS, ROOT
 

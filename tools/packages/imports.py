@@ -36,7 +36,7 @@ _NEVER: Final = (
 # Only the orchestrator asks probes; it and the stream-router (a rerun, the end of a job) call the targets of jobs.
 _NO_PROBES: Final = ("interlock.probes",)
 # The event-sink decides who hears of an event, the alert-dispatcher tells them.
-_NO_ROUTING: Final = ("interlock.aws.alerts", "interlock.control.alert_channels")
+_NO_ROUTING: Final = ("interlock.aws.alerts", "interlock.control.alerts.alert_channels")
 _NO_CHANNELS: Final = (
     "interlock.aws.channels",
     "interlock.aws.dispatching",

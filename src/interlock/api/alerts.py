@@ -7,10 +7,10 @@ import msgspec
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, QueryParameter, get, post
 from interlock.api.problems import documented
-from interlock.control.alert_tests import ChannelTest
-from interlock.embedded.delivery_rows import DeliveryState
-from interlock.embedded.delivery_views import NEWEST, DeliveryView
-from interlock.embedded.tokens import Scope
+from interlock.control.alerts.alert_tests import ChannelTest
+from interlock.embedded.access.tokens import Scope
+from interlock.embedded.alerts.delivery_rows import DeliveryState
+from interlock.embedded.alerts.delivery_views import NEWEST, DeliveryView
 from interlock.logs import get_logger
 from interlock.model.events import Severity
 

@@ -17,8 +17,9 @@ from interlock.api.problems import NAMES, RequestError
 from interlock.api.served import Served
 from interlock.api.state import AppState
 from interlock.api.write_rates import WriteRates
-from interlock.control import catalog, views
-from interlock.embedded.tokens import Scope, Token
+from interlock.control import catalog
+from interlock.control.views import pipeline_views
+from interlock.embedded.access.tokens import Scope, Token
 from interlock.model.config import PipelineConfig
 from interlock.ports.store import Store
 
@@ -66,7 +67,7 @@ class Principal(msgspec.Struct, frozen=True):
         found = catalog.stored(store, pipeline) if pipeline and len(pipeline) <= MAX_ID else None
         self.check_for(scope, pipeline, found.config if found is not None else None)
         if found is None:
-            views.known(store, pipeline)
+            pipeline_views.known(store, pipeline)
 
 
 def authenticate(service: Served, shown: Credentials) -> Principal | None:

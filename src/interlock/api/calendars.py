@@ -13,7 +13,7 @@ from interlock.config.decode import decode
 from interlock.config.problems import Severity, format_path
 from interlock.config.semantics import check_calendar
 from interlock.control import catalog
-from interlock.embedded.tokens import Scope
+from interlock.embedded.access.tokens import Scope
 from interlock.logs import get_logger
 from interlock.model.config import Calendar
 

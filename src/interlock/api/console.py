@@ -15,35 +15,35 @@ from pathlib import Path
 from typing import Final
 
 from interlock.api.polled_feed import PolledFeed
-from interlock.aws import deliveries as aws_deliveries
 from interlock.aws.clients import Clients
 from interlock.aws.controller import Controller
-from interlock.aws.dead_letter_queues import QUEUES, AwsLetter, DeadLetterQueues
-from interlock.aws.dead_letter_queues import LetterKind as AwsLetterKind
-from interlock.aws.deployed import deployed_settings
-from interlock.aws.environment import Environment
-from interlock.aws.lifecycle import deployed_timeout
 from interlock.aws.names import Function, Queue
-from interlock.aws.queue_depths import depth
+from interlock.aws.operations import deliveries as aws_deliveries
+from interlock.aws.operations.dead_letter_queues import QUEUES, AwsLetter, DeadLetterQueues
+from interlock.aws.operations.dead_letter_queues import LetterKind as AwsLetterKind
+from interlock.aws.operations.deployed import deployed_settings
+from interlock.aws.operations.environment import Environment
+from interlock.aws.operations.lifecycle import deployed_timeout
+from interlock.aws.operations.queue_depths import depth
+from interlock.aws.operations.watching import run_pass
 from interlock.aws.refusals import refusals
 from interlock.aws.settings import read_settings
-from interlock.aws.watching import run_pass
 from interlock.config.alert_routes import AlertRoute
 from interlock.config.problems import Finding
-from interlock.control.alert_tests import ChannelTest
+from interlock.control.alerts.alert_tests import ChannelTest
 from interlock.control.config_files import degradations as file_degradations
 from interlock.control.context import Control
-from interlock.control.controller_view import FunctionView, Workload
-from interlock.control.watch_slices import last_complete
-from interlock.embedded.callbacks import Callbacks
+from interlock.control.views.controller_view import FunctionView, Workload
+from interlock.control.watch.watch_slices import last_complete
+from interlock.embedded.access.callbacks import Callbacks
+from interlock.embedded.access.sessions import Sessions
+from interlock.embedded.access.tokens import Tokens
+from interlock.embedded.alerts.delivery_rows import DeliveryState
+from interlock.embedded.alerts.delivery_views import DeliveryView
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import DeadLetter, LetterKind
-from interlock.embedded.delivery_rows import DeliveryState
-from interlock.embedded.delivery_views import DeliveryView
 from interlock.embedded.runtime import WatchdogState
-from interlock.embedded.sessions import Sessions
-from interlock.embedded.tokens import Tokens
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.stream.dead_letters import DeadLetter, LetterKind
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.events import Event

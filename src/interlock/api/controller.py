@@ -11,9 +11,9 @@ from interlock.api.http import get
 from interlock.api.problems import documented
 from interlock.api.served import Served
 from interlock.api.visibility import Visibility, VisibleArg
-from interlock.control.controller_view import ConfigState, FunctionView, config_state
+from interlock.control.views.controller_view import ConfigState, FunctionView, config_state
+from interlock.embedded.access.tokens import Scope
 from interlock.embedded.clock import rate
-from interlock.embedded.tokens import Scope
 
 _TOLD_TO_OTHERS: Final = "the controller has troubles: a token without limits to pipelines shows them"
 _ORDER: Final = ("stream-router", "orchestrator", "sla-monitor", "watchdog", "event-sink", "alert-dispatcher")

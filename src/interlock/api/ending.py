@@ -10,7 +10,7 @@ from typing import Final
 
 import structlog
 
-from interlock.embedded.process_end import end_process
+from interlock.embedded.process.process_end import end_process
 
 # Less than `docker stop` and most service managers allow before they kill.
 GRACE_SECONDS: Final = 8.0

@@ -12,9 +12,10 @@ from interlock.api.parameters import CursorArg, LimitArg, PipelineFilter
 from interlock.api.problems import documented
 from interlock.api.sse import EventStream, Filter, Position
 from interlock.api.visibility import Visibility, VisibleArg, visibility_of
-from interlock.control import catalog, event_views
-from interlock.control.event_views import EventPage, Wanted
-from interlock.embedded.tokens import Scope
+from interlock.control import catalog
+from interlock.control.views import event_views
+from interlock.control.views.event_views import EventPage, Wanted
+from interlock.embedded.access.tokens import Scope
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType, Severity
 from interlock.model.periods import parse_period

@@ -29,7 +29,7 @@ from interlock.api.sensor_writes import TEMPLATE, SensorWrites, is_sensor_write
 from interlock.api.state import AppState
 from interlock.api.stream_shares import StreamLimits, StreamShares
 from interlock.api.web import Web, is_page
-from interlock.embedded.callbacks import PATH as CALLBACKS
+from interlock.embedded.access.callbacks import PATH as CALLBACKS
 from interlock.model.sensor import MAX_SENSOR_BYTES
 
 STREAM: Final = "/api/v1/events/stream"

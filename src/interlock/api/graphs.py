@@ -9,10 +9,10 @@ from interlock.api.http import QueryParameter, get
 from interlock.api.parameters import CursorArg, DateArg, LimitArg, PipelineFilter
 from interlock.api.problems import documented
 from interlock.api.visibility import VisibleArg
-from interlock.control import graph, lane_rows, views
-from interlock.control.graph import MOST_DEPTH, Graph
+from interlock.control.views import graph, lane_rows, pipeline_views
+from interlock.control.views.graph import MOST_DEPTH, Graph
 from interlock.decide.stpa import Cover, Coverage, analyse
-from interlock.embedded.tokens import Scope
+from interlock.embedded.access.tokens import Scope
 
 
 class HazardPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ def list_hazards(
     """The four kinds of unsafe control action per pipeline, as `interlock stpa` tells of them, from stored configs."""
     store = service.store
     if pipeline is not None:
-        views.known(store, pipeline)
+        pipeline_views.known(store, pipeline)
     all_ = store.pipelines() if visible is None else visible.names()
     ids = [pipeline] if pipeline is not None else [one for one in all_ if cursor is None or one > cursor]
     stored = lane_rows.read_configs(store, ids[:limit])

@@ -6,8 +6,8 @@ from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import PathParameter, QueryParameter, Response, get
 from interlock.api.parameters import PipelineArg
 from interlock.api.problems import documented
-from interlock.control import job_output, views
-from interlock.embedded.tokens import Scope
+from interlock.control.views import job_output, pipeline_views
+from interlock.embedded.access.tokens import Scope
 
 
 @get(
@@ -32,7 +32,7 @@ def read_output(
     `X-Next-Offset` is where to read on, `X-Complete: true` says that nothing more will come, `X-Link` is where a person
     reads the rest, if the target keeps it elsewhere.
     """
-    caller.check_for(Scope.OPERATE, pipeline, views.known(service.store, pipeline).config)
+    caller.check_for(Scope.OPERATE, pipeline, pipeline_views.known(service.store, pipeline).config)
     key, attempt = job_output.find(service.control, pipeline, run_id)
     found = job_output.read(service.control, key, attempt, offset=offset)
     headers = {"X-Next-Offset": str(found.next_offset), "X-Complete": str(found.complete).lower()}

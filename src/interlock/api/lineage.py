@@ -17,9 +17,10 @@ from interlock.api.auth import CallerArg, Principal, ServiceArg, needs
 from interlock.api.http import Body, Example, post
 from interlock.api.problems import RequestError, documented
 from interlock.api.served import Served
-from interlock.control import catalog, views, writing
+from interlock.control import catalog, writing
+from interlock.control.views import pipeline_views
 from interlock.decide.sensors import key_matches
-from interlock.embedded.tokens import Scope
+from interlock.embedded.access.tokens import Scope
 from interlock.model.errors import SensorRefusedError
 from interlock.model.keys import check_sensor_key
 from interlock.model.times import parse_instant
@@ -92,7 +93,7 @@ def _write(service: Served, caller: Principal, pipeline: str, key: str, observat
     config = catalog.current(service.store, pipeline)
     if not caller.may_for(Scope.SENSOR_WRITE, pipeline, config):
         return f"the token {caller.name!r} is limited to other pipelines"
-    before = views.sensor(service.store, pipeline, key)
+    before = pipeline_views.sensor(service.store, pipeline, key)
     if before is not None and _later(before.data.get("eventTime"), observation["eventTime"]):
         return "the sensor has a later event"
     writing.write_sensor(service.control, pipeline, key, observation, by=caller.name)
@@ -108,7 +109,9 @@ def _readers(service: Served, observations: dict[str, dict[str, Any]]) -> dict[s
     found: dict[str, list[str]] = {}
     for pipeline in service.store.pipelines():
         config = catalog.current(service.store, pipeline)
-        names = [name for name in views.reads_of(config) if name.startswith(PREFIX)] if config is not None else []
+        names = (
+            [name for name in pipeline_views.reads_of(config) if name.startswith(PREFIX)] if config is not None else []
+        )
         for key in observations if names else ():
             if any(key_matches(name, key) for name in names):
                 found.setdefault(key, []).append(pipeline)

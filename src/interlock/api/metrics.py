@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from interlock import __version__
 from interlock.api.served import Served
 from interlock.control import config_files, records
-from interlock.control.controller_view import Workload
+from interlock.control.views.controller_view import Workload
 from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 from interlock.model.events import CATALOGUE, Event, EventType

@@ -13,11 +13,11 @@ from interlock.api.parameters import PipelineFilter
 from interlock.api.problems import documented
 from interlock.api.state import AppState
 from interlock.api.visibility import VisibleArg
-from interlock.control import sla_stats, stats
-from interlock.control.sla_stats import SlaOverview
-from interlock.control.stats import Stats
-from interlock.embedded.dead_letters import DeadLetter
-from interlock.embedded.tokens import Scope
+from interlock.control.views import sla_stats, stats
+from interlock.control.views.sla_stats import SlaOverview
+from interlock.control.views.stats import Stats
+from interlock.embedded.access.tokens import Scope
+from interlock.embedded.stream.dead_letters import DeadLetter
 from interlock.logs import get_logger
 
 _log = get_logger(__name__)

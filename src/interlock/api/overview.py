@@ -13,12 +13,12 @@ from interlock.api.problems import documented
 from interlock.api.served import Served
 from interlock.api.sse import Position
 from interlock.api.visibility import VisibleArg
-from interlock.control import overview
-from interlock.control.overview import MOST_LANES, Asked, Now, Overview
-from interlock.control.standing import Standing
+from interlock.control.views import overview
+from interlock.control.views.overview import MOST_LANES, Asked, Now, Overview
+from interlock.control.views.standing import Standing
 from interlock.decide.lanes import Bucket
+from interlock.embedded.access.tokens import Scope
 from interlock.embedded.clock import rate
-from interlock.embedded.tokens import Scope
 from interlock.model.times import epoch_millis
 
 

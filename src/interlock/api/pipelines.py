@@ -16,14 +16,15 @@ from interlock.config.problems import Problem
 from interlock.config.stored import read_stored
 from interlock.config.versions import config_version
 from interlock.config.warnings import Abilities, find_missing, find_warnings
-from interlock.control import catalog, config_files, pipeline_list, views
-from interlock.control.explain import explain
-from interlock.control.pipeline_list import PipelinePage, PipelineSummary
-from interlock.control.views import PipelineDetail, ReadinessView
+from interlock.control import catalog, config_files
+from interlock.control.views import pipeline_list, pipeline_views
+from interlock.control.views.explain import explain
+from interlock.control.views.pipeline_list import PipelinePage, PipelineSummary
+from interlock.control.views.pipeline_views import PipelineDetail, ReadinessView
 from interlock.decide.masking import HIDDEN, holds_hidden
 from interlock.decide.why import Explanation
+from interlock.embedded.access.tokens import Scope
 from interlock.embedded.targets import abilities
-from interlock.embedded.tokens import Scope
 from interlock.logs import get_logger
 from interlock.model.config import PipelineConfig
 from interlock.model.keys import check_id
@@ -96,7 +97,7 @@ def list_pipelines(
 )
 def read_pipeline(pipeline: PipelineArg, service: ServiceArg) -> PipelineDetail:
     """With the document it was read from; what looks like a secret in it is shown as `***`."""
-    return views.pipeline(service.store, pipeline, service.clock.now())
+    return pipeline_views.pipeline(service.store, pipeline, service.clock.now())
 
 
 @put(
@@ -183,7 +184,7 @@ def _path(path: tuple[str | int, ...]) -> str:
 )
 def delete_pipeline(pipeline: PipelineArg, service: ServiceArg, caller: CallerArg) -> None:
     """It opens nothing new; what is under way ends. Its runs and events stay. Refused while its file is there."""
-    views.known(service.store, pipeline)
+    pipeline_views.known(service.store, pipeline)
     file = config_files.file_of(service.store, pipeline)
     if file is not None and service.follows_files and FilePath(file).exists():
         message = f"{pipeline} comes from {FilePath(file).name}, which would bring it back: remove the file instead"
@@ -206,7 +207,7 @@ def read_readiness(
     pipeline: PipelineArg, service: ServiceArg, date: DateArg = None, schedule: ScheduleArg = None
 ) -> ReadinessView:
     """Every rule as it stands for a run. Without a date: of the latest active run, the last tick, or today."""
-    return views.readiness_of(service.store, pipeline, service.clock.now(), date=date, schedule=schedule)
+    return pipeline_views.readiness_of(service.store, pipeline, service.clock.now(), date=date, schedule=schedule)
 
 
 @get(

@@ -32,7 +32,7 @@ from interlock.api.sensor_writes import TEMPLATE
 from interlock.api.state import AppState
 from interlock.control import catalog, writing
 from interlock.control.writing import Written
-from interlock.embedded import tokens
+from interlock.embedded.access import tokens
 from interlock.embedded.service import Service
 from interlock.model.errors import InterlockError
 from interlock.model.sensor import check_observation

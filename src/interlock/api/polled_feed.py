@@ -10,9 +10,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Final
 
-from interlock.control import event_views
-from interlock.control.event_views import EventView, Wanted
-from interlock.embedded.feed import FeedEvent, Listener, SensorListener
+from interlock.control.views import event_views
+from interlock.control.views.event_views import EventView, Wanted
+from interlock.embedded.stream.feed import FeedEvent, Listener, SensorListener
 from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 from interlock.ports.clock import Clock

@@ -9,8 +9,8 @@ from interlock.api.http import Body, Example, post
 from interlock.api.parameters import PipelineArg
 from interlock.api.problems import documented
 from interlock.control import probing
-from interlock.embedded.probe_threads import look_once
-from interlock.embedded.tokens import Scope
+from interlock.embedded.access.tokens import Scope
+from interlock.embedded.timing.probe_threads import look_once
 from interlock.logs import get_logger
 from interlock.model.errors import ProbeError
 

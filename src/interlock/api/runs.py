@@ -11,11 +11,13 @@ from interlock.api.http import Body, Example, PathParameter, get, post
 from interlock.api.parameters import CursorArg, LimitArg, PipelineArg, ScheduleArg
 from interlock.api.problems import RequestError, documented, not_found
 from interlock.api.served import Served
-from interlock.control import cancelling, claiming, records, rerun_preview, reruns, run_views, views, writing
-from interlock.control.claiming import Claim
-from interlock.control.rerun_preview import RerunPreview
-from interlock.control.run_views import RunDetail, RunPage
-from interlock.embedded.tokens import Scope
+from interlock.control import records, reruns, writing
+from interlock.control.attempts import cancelling, claiming
+from interlock.control.attempts.claiming import Claim
+from interlock.control.views import pipeline_views, rerun_preview, run_views
+from interlock.control.views.rerun_preview import RerunPreview
+from interlock.control.views.run_views import RunDetail, RunPage
+from interlock.embedded.access.tokens import Scope
 from interlock.logs import get_logger
 from interlock.model import keys
 from interlock.model.errors import InvalidValueError, UnknownPipelineError
@@ -112,7 +114,7 @@ def list_runs(
     """The latest date first. The runs of a deleted pipeline are still there."""
     page = run_views.runs(service.store, pipeline, schedule=schedule, after=cursor, limit=limit)
     if not page.items:
-        views.known(service.store, pipeline)
+        pipeline_views.known(service.store, pipeline)
     return page
 
 
@@ -135,7 +137,7 @@ def read_run(
     key = RunKey(pipeline, schedule, str(parse_period(date)))
     found = run_views.run(service.store, key, service.clock.now())
     if found is None:
-        views.known(service.store, pipeline)
+        pipeline_views.known(service.store, pipeline)
         raise not_found(
             f"{key} has never run: `GET pipelines/{pipeline}/readiness?date={key.date}` says what it waits for"
         )
@@ -159,8 +161,8 @@ def request_rerun(
     caller: CallerArg,
 ) -> RerunAnswer:
     """Asked durably, then decided within budgets and calendars; the answer carries the decision if it comes soon."""
-    config = views.valid(service.store, pipeline)
-    schedule = views.choose_schedule(config, data.schedule).schedule_id
+    config = pipeline_views.valid(service.store, pipeline)
+    schedule = pipeline_views.choose_schedule(config, data.schedule).schedule_id
     key = RunKey(pipeline, schedule, str(parse_period(data.date)))
     undated = reruns.undated_sensors(service.control, key)
     asked = reruns.request(service.control, key, reason=data.reason, force=data.force, requested_by=caller.name)
@@ -201,8 +203,8 @@ def preview_rerun(
     caller: CallerArg,
 ) -> RerunPreview:
     """The decision, the budgets and the downstreams as they stand now. Nothing is requested, and no target asked."""
-    config = views.valid(service.store, pipeline)
-    schedule = views.choose_schedule(config, data.schedule).schedule_id
+    config = pipeline_views.valid(service.store, pipeline)
+    schedule = pipeline_views.choose_schedule(config, data.schedule).schedule_id
     key = RunKey(pipeline, schedule, str(parse_period(data.date)))
     return rerun_preview.preview(service.control, config, key, force=data.force, by=caller.name)
 
@@ -238,12 +240,12 @@ def report_job(
 ) -> JobRecord:
     """For jobs that others run, and callbacks. The answer comes when it is durable."""
     try:
-        config = views.followed(service.store, pipeline)
+        config = pipeline_views.followed(service.store, pipeline)
     except UnknownPipelineError:
         caller.check_for(Scope.JOB_WRITE, pipeline, None)
         raise
     caller.check_for(Scope.JOB_WRITE, pipeline, config)
-    schedule = views.choose_schedule(config, data.schedule).schedule_id
+    schedule = pipeline_views.choose_schedule(config, data.schedule).schedule_id
     return writing.report_job(
         service.control,
         RunKey(pipeline, schedule, str(parse_period(data.date))),
@@ -297,7 +299,7 @@ def act_on_run(
 
 def _claim(service: Served, caller: Principal, key: RunKey, asked: RunAction) -> Claim:
     caller.check_stored(Scope.JOB_WRITE, service.store, key.pipeline)
-    views.known(service.store, key.pipeline)
+    pipeline_views.known(service.store, key.pipeline)
     if not asked.claim_id:
         raise InvalidValueError("a claim needs `claimId`, of your own making: with the same it can be repeated")
     found = claiming.claim(service.control, key, claim_id=asked.claim_id, by=caller.name)
@@ -309,7 +311,7 @@ def _claim(service: Served, caller: Principal, key: RunKey, asked: RunAction) ->
 
 
 def _cancel(service: Served, caller: Principal, key: RunKey, asked: RunAction) -> Cancelled:
-    caller.check_for(Scope.OPERATE, key.pipeline, views.followed(service.store, key.pipeline))
+    caller.check_for(Scope.OPERATE, key.pipeline, pipeline_views.followed(service.store, key.pipeline))
     outcome = cancelling.cancel(service.control, key, reason=asked.reason, by=caller.name)
     _log.info("run cancelled", run=str(key), outcome=outcome, by=caller.name)
     return Cancelled(pipeline=key.pipeline, schedule=key.schedule, date=key.date, outcome=outcome)

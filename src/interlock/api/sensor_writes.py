@@ -20,7 +20,7 @@ from interlock.api.credentials import credentials_of
 from interlock.api.problems import ProblemError, RequestError, judge
 from interlock.api.state import AppState
 from interlock.control import writing
-from interlock.embedded.tokens import Scope
+from interlock.embedded.access.tokens import Scope
 from interlock.model.errors import UnknownPipelineError
 
 TEMPLATE: Final = "/api/v1/pipelines/{pipeline}/sensors/{key}"

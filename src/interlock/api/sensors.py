@@ -9,10 +9,11 @@ from interlock.api.http import Body, Example, PathParameter, QueryParameter, del
 from interlock.api.parameters import CursorArg, LimitArg, PipelineArg
 from interlock.api.problems import ProblemError, RequestError, documented, judge, not_found
 from interlock.api.served import Served
-from interlock.control import views, writing
-from interlock.control.views import SensorPage, SensorView
+from interlock.control import writing
+from interlock.control.views import pipeline_views
+from interlock.control.views.pipeline_views import SensorPage, SensorView
 from interlock.control.writing import Written
-from interlock.embedded.tokens import Scope
+from interlock.embedded.access.tokens import Scope
 from interlock.logs import get_logger
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError
@@ -167,7 +168,7 @@ def _chunks(puts: list[Put]) -> list[list[Put]]:
 )
 def read_sensor(pipeline: PipelineArg, key: KeyArg, service: ServiceArg) -> SensorView:
     """The latest observation of a key; one past its ttl is absent."""
-    found = views.sensor(service.store, pipeline, key)
+    found = pipeline_views.sensor(service.store, pipeline, key)
     if found is None:
         raise not_found(f"pipeline {pipeline!r} has no sensor {key!r}: it was never written, or has expired")
     return found
@@ -204,7 +205,7 @@ def list_sensors(
     pipeline: PipelineArg, service: ServiceArg, cursor: CursorArg = None, limit: LimitArg = 100
 ) -> SensorPage:
     """By key; `cursor` is the `next` of the page before."""
-    return views.sensors(service.store, pipeline, service.clock.now(), after=cursor, limit=limit)
+    return pipeline_views.sensors(service.store, pipeline, service.clock.now(), after=cursor, limit=limit)
 
 
 ROUTES: Final = (write_sensor, write_batch, read_sensor, delete_sensor, list_sensors)

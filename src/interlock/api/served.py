@@ -8,16 +8,16 @@ from typing import Protocol
 
 from interlock.config.alert_routes import AlertRoute
 from interlock.config.problems import Finding
-from interlock.control.alert_tests import ChannelTest
+from interlock.control.alerts.alert_tests import ChannelTest
 from interlock.control.context import Control
-from interlock.control.controller_view import Workload
-from interlock.embedded.callbacks import Callbacks
-from interlock.embedded.dead_letters import DeadLetter
-from interlock.embedded.delivery_rows import DeliveryState
-from interlock.embedded.delivery_views import DeliveryView
-from interlock.embedded.feed import FeedEvent, Listener, SensorListener
-from interlock.embedded.sessions import Sessions
-from interlock.embedded.tokens import Tokens
+from interlock.control.views.controller_view import Workload
+from interlock.embedded.access.callbacks import Callbacks
+from interlock.embedded.access.sessions import Sessions
+from interlock.embedded.access.tokens import Tokens
+from interlock.embedded.alerts.delivery_rows import DeliveryState
+from interlock.embedded.alerts.delivery_views import DeliveryView
+from interlock.embedded.stream.dead_letters import DeadLetter
+from interlock.embedded.stream.feed import FeedEvent, Listener, SensorListener
 from interlock.model.config import PipelineConfig
 from interlock.model.events import Event
 from interlock.ports.clock import Clock

@@ -25,11 +25,11 @@ from interlock.api.ending import GRACE_SECONDS, REQUEST_SECONDS, Ending
 from interlock.api.hosts import is_loopback_name
 from interlock.api.served import Served
 from interlock.api.stream_shares import StreamLimits
-from interlock.embedded import owner_token
-from interlock.embedded.announcement import Announcement
-from interlock.embedded.process_end import FAILED, end_process
+from interlock.embedded.access import owner_token
+from interlock.embedded.access.tokens import EXPIRES_SOON
+from interlock.embedded.process.announcement import Announcement
+from interlock.embedded.process.process_end import FAILED, end_process
 from interlock.embedded.service import Service, ServiceSettings
-from interlock.embedded.tokens import EXPIRES_SOON
 from interlock.model.errors import InterlockError
 from interlock.ports.clock import Clock
 

@@ -16,9 +16,9 @@ from interlock.api.logins import unauthorised
 from interlock.api.problems import documented
 from interlock.api.served import Served
 from interlock.api.state import AppState
-from interlock.embedded.owner_token import for_sessions
-from interlock.embedded.sessions import LONGEST_MS
-from interlock.embedded.tokens import Scope
+from interlock.embedded.access.owner_token import for_sessions
+from interlock.embedded.access.sessions import LONGEST_MS
+from interlock.embedded.access.tokens import Scope
 
 Secret = Annotated[str, msgspec.Meta(max_length=512)]
 _EXAMPLE: Final = Example(summary="with a token", value={"token": "ilk_..."})

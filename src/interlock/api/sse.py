@@ -1,7 +1,7 @@
 """Server-sent events: a connection's way from where it left off to what happens now, without a gap.
 
 A position is `{seq}-{millis}-{number}`: the number of the change that carried the event, and the event's own place in
-the order of commits (see `embedded.event_order`). Changes are kept until every consumer of the controller has passed
+the order of commits (see `event_order`). Changes are kept until every consumer of the controller has passed
 them, about a minute; within that a client resumes by the change. Later the events are read from their table, from the
 very place where the client left off. Either way it misses nothing and gets nothing twice.
 
@@ -23,10 +23,10 @@ import msgspec
 
 from interlock.api.served import Served
 from interlock.api.visibility import Visibility
-from interlock.control import event_views
-from interlock.control.event_views import EventView, Wanted
+from interlock.control.views import event_views
+from interlock.control.views.event_views import EventView, Wanted
 from interlock.embedded.clock import rate
-from interlock.embedded.feed import FeedEvent, SensorWritten
+from interlock.embedded.stream.feed import FeedEvent, SensorWritten
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType, Severity
 from interlock.model.times import epoch_millis, format_instant

@@ -7,7 +7,7 @@ import msgspec
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, PathParameter, delete, get, post
 from interlock.api.problems import documented, not_found
-from interlock.embedded.tokens import DEFAULT_LIFE, Scope, Token, expiry
+from interlock.embedded.access.tokens import DEFAULT_LIFE, Scope, Token, expiry
 from interlock.logs import get_logger
 
 _log = get_logger(__name__)

@@ -6,9 +6,9 @@ from interlock.api.auth import ServiceArg, needs
 from interlock.api.http import QueryParameter, get
 from interlock.api.parameters import PipelineArg, ScheduleArg
 from interlock.api.problems import documented
-from interlock.control import trend
-from interlock.control.trend import MOST_DAYS, Trend, Upcoming
-from interlock.embedded.tokens import Scope
+from interlock.control.views import trend
+from interlock.control.views.trend import MOST_DAYS, Trend, Upcoming
+from interlock.embedded.access.tokens import Scope
 
 DaysArg = Annotated[int, QueryParameter(name="days", ge=1, le=MOST_DAYS, description="How many days.")]
 

@@ -10,8 +10,9 @@ from typing import Annotated, Final
 from interlock.api.auth import Principal
 from interlock.api.http import Provide, Request
 from interlock.api.served import Served
-from interlock.control import catalog, lane_rows
-from interlock.embedded.tokens import Scope, Token
+from interlock.control import catalog
+from interlock.control.views import lane_rows
+from interlock.embedded.access.tokens import Scope, Token
 from interlock.ports.store import Store
 
 _KNOWN_SECONDS: Final = 5.0

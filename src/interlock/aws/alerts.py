@@ -17,7 +17,7 @@ from interlock.aws.clients import Clients
 from interlock.aws.failures import call
 from interlock.aws.settings import AwsSettings, SettingsError
 from interlock.config.alert_routes import AlertRoute, parse_alert_routes
-from interlock.control.alert_dispatcher import Delivery
+from interlock.control.alerts.alert_dispatcher import Delivery
 from interlock.logs import get_logger
 from interlock.model.errors import InvalidValueError
 from interlock.ports.channel import Alert

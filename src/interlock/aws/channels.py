@@ -10,7 +10,7 @@ from typing import Final
 from interlock.aws.alerts import alert_routes
 from interlock.aws.settings import AwsSettings
 from interlock.config.alert_routes import ChannelKind
-from interlock.control.alert_channels import SLACK_TOKEN, build_alerting
+from interlock.control.alerts.alert_channels import SLACK_TOKEN, build_alerting
 from interlock.ports.channel import Channel
 from interlock.ports.clock import Clock
 from interlock.ports.secrets import Secrets

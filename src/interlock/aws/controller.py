@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from interlock.aws import clock as real_clock
 from interlock.aws.clients import Clients
+from interlock.aws.dynamodb.store import DynamoStore
 from interlock.aws.executions import StepFunctionsExecutions
 from interlock.aws.job_runs import remembering
 from interlock.aws.settings import AwsSettings, Function, SettingsError, read_settings
-from interlock.aws.store import DynamoStore
 from interlock.aws.timers import SchedulerTimers
 from interlock.control.context import Control, Settings
 from interlock.decide.templates import for_jobs
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from interlock.aws.bus import EventBridgeBus
     from interlock.aws.dead_letters import Letter
     from interlock.aws.dispatching import Dispatcher
-    from interlock.aws.streams import StreamBatch
-    from interlock.control.alert_dispatcher import Routing
+    from interlock.aws.dynamodb.streams import StreamBatch
+    from interlock.control.alerts.alert_dispatcher import Routing
     from interlock.ports.secrets import Secrets
 
 
@@ -145,7 +145,7 @@ class Controller:
     def routing(self) -> "Routing":
         """Which events people hear of, and on which channel."""
         from interlock.aws.alerts import alert_routes
-        from interlock.control.alert_channels import build_routing
+        from interlock.control.alerts.alert_channels import build_routing
 
         return build_routing(alert_routes(self.settings))
 
@@ -197,7 +197,7 @@ class Controller:
     def stream(self, function: Function) -> "StreamBatch":
         """The records of an invocation, and where those go that are given up on."""
         from interlock.aws.dead_letters import send_letter
-        from interlock.aws.streams import StreamBatch
+        from interlock.aws.dynamodb.streams import StreamBatch
 
         def bury(table: Table, letter: "Letter") -> None:
             url = self.settings.dlq_urls.get(table)

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any, assert_never
 
 from interlock.aws.alerts import AlertQueue, Queued, identity_of, queued_at, read_queued
-from interlock.control import delivering
-from interlock.control.delivering import GivenUp, Postponed, Sent
-from interlock.control.delivery_records import DeliveryState, StoredLedger
+from interlock.control.alerts import delivering
+from interlock.control.alerts.delivering import GivenUp, Postponed, Sent
+from interlock.control.alerts.delivery_records import DeliveryState, StoredLedger
 from interlock.logs import get_logger
 from interlock.model.errors import InvalidValueError
 from interlock.ports.channel import Channel

@@ -10,7 +10,8 @@ from typing import Any, Final
 import msgspec
 
 from interlock.aws import job_runs
-from interlock.control import execution_ends, records, waking, writing
+from interlock.control import records, waking, writing
+from interlock.control.attempts import execution_ends
 from interlock.control.context import Control
 from interlock.logs import get_logger
 from interlock.model.errors import InvalidValueError

@@ -12,7 +12,7 @@ from interlock.cli.store_access import StoreOption, Target, UrlOption, find_targ
 from interlock.cli.wording import moment
 
 if TYPE_CHECKING:
-    from interlock.aws.address import AwsAddress
+    from interlock.aws.operations.address import AwsAddress
     from interlock.client.answers import ChannelTest, Delivery
 
 app = typer.Typer(
@@ -100,8 +100,8 @@ def _by_ourselves(channel: str | None) -> "list[ChannelTest]":
     from interlock.api.settings import load_project
     from interlock.cli.trusting import find_toml
     from interlock.client import answers
-    from interlock.control.alert_channels import build_alerting
-    from interlock.control.alert_tests import test_alert, try_channels
+    from interlock.control.alerts.alert_channels import build_alerting
+    from interlock.control.alerts.alert_tests import test_alert, try_channels
     from interlock.embedded.clock import SystemClock
     from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
 
@@ -118,11 +118,11 @@ def _for_aws(address: "AwsAddress", channel: str | None) -> "list[ChannelTest]":
     """With the channels of the deployed alert-dispatcher, and the rights of whoever calls."""
     from interlock.aws import controller as wiring
     from interlock.aws.channels import Channels
-    from interlock.aws.deployed import deployed_settings
     from interlock.aws.names import Function
+    from interlock.aws.operations.deployed import deployed_settings
     from interlock.cli.aws_backend import opened
     from interlock.client import answers
-    from interlock.control.alert_tests import test_alert, try_channels
+    from interlock.control.alerts.alert_tests import test_alert, try_channels
 
     with opened(address) as backend:
         settings = deployed_settings(backend.environment, Function.ALERT_DISPATCHER)

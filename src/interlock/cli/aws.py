@@ -36,7 +36,7 @@ def replay(
 
     Example: interlock aws replay --store aws://prod --since 2026-03-02T08:00:00Z
     """
-    from interlock.aws.replay import Replay
+    from interlock.aws.operations.replay import Replay
     from interlock.cli.aws_backend import opened
 
     log_to_stderr()

@@ -15,24 +15,24 @@ from functools import cached_property
 from typing import Final
 from uuid import uuid4
 
-from interlock.aws import deliveries
-from interlock.aws.address import AwsAddress
 from interlock.aws.clients import Clients
 from interlock.aws.controller import Controller
-from interlock.aws.dead_letter_queues import DeadLetterQueues
-from interlock.aws.deployed import deployed_settings
-from interlock.aws.environment import Environment, open_environment
-from interlock.aws.lifecycle import deployed_timeout
+from interlock.aws.dynamodb.store import INDEX_PARTITIONS
 from interlock.aws.names import Function
+from interlock.aws.operations import deliveries
+from interlock.aws.operations.address import AwsAddress
+from interlock.aws.operations.dead_letter_queues import DeadLetterQueues
+from interlock.aws.operations.deployed import deployed_settings
+from interlock.aws.operations.environment import Environment, open_environment
+from interlock.aws.operations.lifecycle import deployed_timeout
+from interlock.aws.operations.watching import run_pass
 from interlock.aws.settings import read_settings
-from interlock.aws.store import INDEX_PARTITIONS
-from interlock.aws.watching import run_pass
 from interlock.cli.control_backend import ALL, ControlBackend, answer
 from interlock.cli.store_access import nearest_names
 from interlock.client import answers
-from interlock.control import controller_view
 from interlock.control.config_files import degradations
 from interlock.control.context import Control
+from interlock.control.views import controller_view
 from interlock.embedded.clock import SystemClock, pause
 
 _DECISION_SECONDS: Final = 10.0

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from interlock.aws import digest
-from interlock.aws.environment import is_missing
-from interlock.aws.lifecycle import deployed_definition, difference
+from interlock.aws.dynamodb.store import INDEX
 from interlock.aws.names import Function, Names, Queue
-from interlock.aws.queue_depths import Depth, depth
-from interlock.aws.store import INDEX
+from interlock.aws.operations import digest
+from interlock.aws.operations.environment import is_missing
+from interlock.aws.operations.lifecycle import deployed_definition, difference
+from interlock.aws.operations.queue_depths import Depth, depth
 from interlock.cli.diagnosis import dead_letters, invalid_configs, watched
 from interlock.cli.doctor import Check
 from interlock.cli.output import counted
@@ -22,8 +22,8 @@ from interlock.model.keys import Table
 from interlock.model.times import parse_instant
 
 if TYPE_CHECKING:
-    from interlock.aws.address import AwsAddress
-    from interlock.aws.environment import Environment
+    from interlock.aws.operations.address import AwsAddress
+    from interlock.aws.operations.environment import Environment
     from interlock.cli.aws_backend import AwsBackend
 
 _STREAMED: Final = (Table.CONTROL, Table.JOBLOG, Table.EVENTS)
@@ -330,7 +330,7 @@ def _depth(found: Depth) -> str:
 
 
 def _dead(environment: "Environment") -> Iterator[Check]:
-    from interlock.aws.dead_letter_queues import QUEUES
+    from interlock.aws.operations.dead_letter_queues import QUEUES
 
     found = [depth(environment, queue) for queue in QUEUES]
     yield dead_letters(sum(one.total for one in found if one is not None))

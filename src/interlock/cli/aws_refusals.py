@@ -8,7 +8,7 @@ from interlock.aws.refusals import refusals
 from interlock.cli.aws_backend import opened
 
 if TYPE_CHECKING:
-    from interlock.aws.address import AwsAddress
+    from interlock.aws.operations.address import AwsAddress
     from interlock.config.loader import LoadResult
 
 

@@ -21,8 +21,8 @@ def backup(
 
     Example: interlock backup /var/backups/interlock/
     """
-    from interlock.embedded.backup import back_up
     from interlock.embedded.clock import SystemClock
+    from interlock.embedded.sqlite.backup import back_up
 
     log_to_stderr()
     now = SystemClock().now()
@@ -49,8 +49,8 @@ def restore(
 
     Example: interlock restore backups/interlock-20260302T030000Z.db
     """
-    from interlock.embedded.backup import restore as put_back
     from interlock.embedded.clock import SystemClock
+    from interlock.embedded.sqlite.backup import restore as put_back
 
     log_to_stderr()
     done = put_back(file, _path(store), SystemClock().now())

@@ -13,7 +13,7 @@ from interlock.cli.store_access import StoreOption, find_target
 from interlock.cli.trusting import ConfigOption, TrustOption
 
 if TYPE_CHECKING:
-    from interlock.aws.address import AwsAddress
+    from interlock.aws.operations.address import AwsAddress
 
 
 def console(  # noqa: PLR0913  each is an option
@@ -42,9 +42,9 @@ def console(  # noqa: PLR0913  each is an option
     from interlock.api.console import Console, ConsoleSettings
     from interlock.api.console_server import ConsoleServer, serve_console
     from interlock.api.settings import load_project
-    from interlock.aws.environment import open_environment
-    from interlock.embedded.hardening import hide_memory
-    from interlock.embedded.logging import configure_logging
+    from interlock.aws.operations.environment import open_environment
+    from interlock.embedded.process.hardening import hide_memory
+    from interlock.embedded.process.logging import configure_logging
 
     hide_memory()
     trusting.add(config, trust_dir)

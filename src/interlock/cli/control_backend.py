@@ -17,20 +17,11 @@ import msgspec
 
 from interlock.client import answers
 from interlock.client.errors import not_claimed
-from interlock.control import (
-    cancelling,
-    claiming,
-    event_views,
-    job_output,
-    pipeline_list,
-    records,
-    reruns,
-    run_views,
-    views,
-    writing,
-)
+from interlock.control import records, reruns, writing
+from interlock.control.attempts import cancelling, claiming
 from interlock.control.context import Control
-from interlock.control.event_views import Wanted
+from interlock.control.views import event_views, job_output, pipeline_list, pipeline_views, run_views
+from interlock.control.views.event_views import Wanted
 from interlock.decide.templates import for_jobs
 from interlock.model import keys
 from interlock.model.errors import InvalidValueError
@@ -102,14 +93,14 @@ class ControlBackend(ABC):
 
     def read_sensor(self, pipeline: str, key: str) -> answers.Sensor:
         """The latest observation of a key."""
-        found = views.sensor(self.store, pipeline, key)
+        found = pipeline_views.sensor(self.store, pipeline, key)
         if found is None:
             raise _no_sensor(pipeline, key)
         return answer(found, answers.Sensor)
 
     def read_sensors(self, pipeline: str, *, limit: int | None = None) -> list[answers.Sensor]:
         """The sensors of a pipeline, by key."""
-        page = views.sensors(self.store, pipeline, self.clock.now(), limit=limit or ALL)
+        page = pipeline_views.sensors(self.store, pipeline, self.clock.now(), limit=limit or ALL)
         return [answer(one, answers.Sensor) for one in page.items]
 
     def delete_sensor(self, pipeline: str, key: str) -> None:
@@ -126,11 +117,11 @@ class ControlBackend(ABC):
 
     def pipeline(self, pipeline: str) -> answers.PipelineDetail:
         """One pipeline, with its document."""
-        return answer(views.pipeline(self.store, pipeline, self.clock.now()), answers.PipelineDetail)
+        return answer(pipeline_views.pipeline(self.store, pipeline, self.clock.now()), answers.PipelineDetail)
 
     def readiness(self, pipeline: str, date: str | None = None, *, schedule: str | None = None) -> answers.Readiness:
         """The rules as they stand for a run."""
-        found = views.readiness_of(self.store, pipeline, self.clock.now(), date=date, schedule=schedule)
+        found = pipeline_views.readiness_of(self.store, pipeline, self.clock.now(), date=date, schedule=schedule)
         return answer(found, answers.Readiness)
 
     # --------------------------------------------------------------------------------------------------- runs
@@ -139,7 +130,7 @@ class ControlBackend(ABC):
         """The runs of a pipeline, the latest date first."""
         page = run_views.runs(self.store, pipeline, schedule=schedule, limit=limit or ALL)
         if not page.items:
-            views.known(self.store, pipeline)
+            pipeline_views.known(self.store, pipeline)
         return [answer(one, answers.Run) for one in page.items]
 
     def run(self, pipeline: str, date: str, *, schedule: str | None = None) -> answers.RunDetail:
@@ -170,7 +161,7 @@ class ControlBackend(ABC):
 
     def cancel(self, pipeline: str, date: str, *, schedule: str | None = None, reason: str = "") -> answers.Cancelled:
         """End a waiting attempt; a running job is stopped by the controller that runs on the store, if one does."""
-        chosen = views.choose_schedule(views.followed(self.store, pipeline), schedule)
+        chosen = pipeline_views.choose_schedule(pipeline_views.followed(self.store, pipeline), schedule)
         key = RunKey(pipeline, chosen.schedule_id, str(parse_period(date)))
         outcome = cancelling.cancel(self.control, key, reason=reason, by=who())
         return answers.Cancelled(pipeline=pipeline, schedule=key.schedule, date=key.date, outcome=outcome)
@@ -179,7 +170,7 @@ class ControlBackend(ABC):
         self, pipeline: str, date: str, *, schedule: str | None = None, attempt: int | None = None, offset: int = 0
     ) -> answers.JobOutput:
         """What a command wrote, from its file; the targets of other jobs are asked by a running controller."""
-        chosen = views.choose_schedule(views.followed(self.store, pipeline), schedule)
+        chosen = pipeline_views.choose_schedule(pipeline_views.followed(self.store, pipeline), schedule)
         key = RunKey(pipeline, chosen.schedule_id, str(parse_period(date)))
         return answer(job_output.read(self._reading, key, attempt, offset=offset), answers.JobOutput)
 
@@ -199,7 +190,7 @@ class ControlBackend(ABC):
         self, pipeline: str, date: str | None = None, *, schedule: str | None = None, claim_id: str | None = None
     ) -> answers.Claim:
         """Take the job of an external run; NotClaimedError when it is not the caller's."""
-        meant = views.readiness_of(self.store, pipeline, self.clock.now(), date=date, schedule=schedule)
+        meant = pipeline_views.readiness_of(self.store, pipeline, self.clock.now(), date=date, schedule=schedule)
         key = RunKey(pipeline, meant.schedule, meant.date)
         found = claiming.claim(self.control, key, claim_id=claim_id or uuid4().hex, by=who())
         if not found.claimed:
@@ -219,7 +210,7 @@ class ControlBackend(ABC):
         error: str = "",
     ) -> answers.JobRecord:
         """Report how a job ended."""
-        chosen = views.choose_schedule(views.followed(self.store, pipeline), schedule)
+        chosen = pipeline_views.choose_schedule(pipeline_views.followed(self.store, pipeline), schedule)
         record = writing.report_job(
             self.control,
             RunKey(pipeline, chosen.schedule_id, str(parse_period(date))),
@@ -233,7 +224,7 @@ class ControlBackend(ABC):
         return answer(record, answers.JobRecord)
 
     def _key(self, pipeline: str, date: str, schedule: str | None) -> RunKey:
-        chosen = views.choose_schedule(views.valid(self.store, pipeline), schedule)
+        chosen = pipeline_views.choose_schedule(pipeline_views.valid(self.store, pipeline), schedule)
         return RunKey(pipeline, chosen.schedule_id, str(parse_period(date)))
 
     # ----------------------------------------------------------------------------------------------- operating

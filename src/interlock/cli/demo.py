@@ -39,7 +39,7 @@ def demo(
     Nothing is needed and nothing is left behind but a folder of results. With --once it exits 1 if an act did not
     happen.
     """
-    from interlock.embedded.logging import configure_logging
+    from interlock.embedded.process.logging import configure_logging
 
     configure_logging(level="warning")
     if once:

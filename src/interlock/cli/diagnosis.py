@@ -109,8 +109,8 @@ def _quickly_checked(backend: "StoreBackend") -> list[str]:
 def _inspected(path: Path) -> list[str]:
     import sqlite3
 
-    from interlock.embedded.connection import connect
-    from interlock.embedded.inspection import inspect
+    from interlock.embedded.sqlite.connection import connect
+    from interlock.embedded.sqlite.inspection import inspect
 
     connection = connect(path, mode="ro")
     try:
@@ -123,8 +123,8 @@ def _inspected(path: Path) -> list[str]:
 
 def _whole(path: Path) -> Check:
     """Is what was written last still there?"""
-    from interlock.embedded.connection import connect, latest_change
-    from interlock.embedded.store_mark import StoreMark
+    from interlock.embedded.sqlite.connection import connect, latest_change
+    from interlock.embedded.sqlite.store_mark import StoreMark
     from interlock.model.errors import StoreBehindError
 
     connection = connect(path, mode="ro")
@@ -148,7 +148,7 @@ def _writable(path: Path) -> Check:
 
 def _permissions(path: Path) -> Check:
     """Store, log, lock and outputs are the owner's alone."""
-    from interlock.embedded.private_files import exposed
+    from interlock.embedded.sqlite.private_files import exposed
 
     found = exposed(path)
     if found:
@@ -168,7 +168,7 @@ def _space(path: Path) -> Check:
 
 def _tokens(backend: "StoreBackend") -> Iterator[Check]:
     """Does a token that is in use expire soon, or has one expired lately?"""
-    from interlock.embedded.tokens import EXPIRES_SOON, Tokens
+    from interlock.embedded.access.tokens import EXPIRES_SOON, Tokens
 
     at = now()
     for one in Tokens(backend.database).list():
@@ -235,7 +235,7 @@ def _folders(controller: "Controller") -> Iterator[Check]:
 
 def _alerts(backend: "StoreBackend") -> Iterator[Check]:
     """Do people hear of anything?"""
-    from interlock.embedded.delivery_views import counts, failing_channels
+    from interlock.embedded.alerts.delivery_views import counts, failing_channels
 
     failing = failing_channels(backend.database)
     for one in failing:
@@ -260,7 +260,7 @@ def _future(backend: "StoreBackend") -> Check:
 
 def watched(store: "Store", advice: str) -> Iterator[Check]:
     """When did the watchdog last make a whole pass? Says nothing of a store that no controller ever ran on."""
-    from interlock.control.watch_slices import last_complete
+    from interlock.control.watch.watch_slices import last_complete
 
     at = last_complete(store)
     if at is None:

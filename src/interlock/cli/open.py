@@ -14,9 +14,9 @@ import typer
 from interlock.cli.store_access import StoreOption, UrlOption
 
 if TYPE_CHECKING:
+    from interlock.embedded.access.sessions import Sessions
+    from interlock.embedded.access.tokens import Tokens
     from interlock.embedded.service import Service
-    from interlock.embedded.sessions import Sessions
-    from interlock.embedded.tokens import Tokens
 
 
 def open_(
@@ -57,10 +57,10 @@ def code_for(service: "Service") -> str | None:
 
 
 def _code_of_store(path: Path) -> str | None:
+    from interlock.embedded.access.sessions import Sessions
+    from interlock.embedded.access.tokens import Tokens
     from interlock.embedded.clock import SystemClock
-    from interlock.embedded.database import Database
-    from interlock.embedded.sessions import Sessions
-    from interlock.embedded.tokens import Tokens
+    from interlock.embedded.sqlite.database import Database
 
     with Database.open(path, clock=SystemClock(), create=False, inline=True) as database:
         tokens = Tokens(database)
@@ -69,7 +69,7 @@ def _code_of_store(path: Path) -> str | None:
 
 def _code(sessions: "Sessions", tokens: "Tokens") -> str | None:
     """Bound to the owner's token: to revoke that is to end what whoever may open the store can do in a browser."""
-    from interlock.embedded.owner_token import for_sessions
+    from interlock.embedded.access.owner_token import for_sessions
 
     if not tokens.required() and sys.platform == "linux":
         return None  # the system says whose the browser is

@@ -74,7 +74,7 @@ def _by_us(target: Target, pipeline: str, key: str, date: str | None) -> "ProbeT
     from interlock.cli.trusting import find_toml
     from interlock.client.answers import ProbeTrial
     from interlock.control import probing
-    from interlock.embedded.probe_threads import look_once
+    from interlock.embedded.timing.probe_threads import look_once
     from interlock.jobs.secrets import SecretStore
     from interlock.model.errors import InterlockError, ProbeError
     from interlock.probes.registry import Probes, ProbeSettings

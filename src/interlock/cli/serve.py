@@ -68,8 +68,8 @@ def serve(  # noqa: PLR0913  each is an option
 
     from interlock.api import server
     from interlock.api import settings as project_settings
-    from interlock.embedded.hardening import hide_memory
-    from interlock.embedded.logging import configure_logging
+    from interlock.embedded.process.hardening import hide_memory
+    from interlock.embedded.process.logging import configure_logging
     from interlock.embedded.service import ServiceSettings
 
     hide_memory()

@@ -28,7 +28,7 @@ from interlock.model.errors import (
 if TYPE_CHECKING:
     import httpx
 
-    from interlock.aws.address import AwsAddress
+    from interlock.aws.operations.address import AwsAddress
     from interlock.control.context import Control
     from interlock.ports.clock import Clock
     from interlock.ports.store import Store
@@ -108,7 +108,7 @@ def _target(store: str | None, url: str | None, folder: Path, origin: str) -> Ta
 
 
 def _environment(store: str, origin: str) -> "AwsAddress":
-    from interlock.aws.address import parse_address
+    from interlock.aws.operations.address import parse_address
 
     try:
         return parse_address(store)
@@ -140,7 +140,7 @@ def _of_toml(folder: Path) -> Target | None:
 
 def through_server(target: Target) -> Target:
     """For writing: with the server that has this very store open, if one runs."""
-    from interlock.embedded.discovery import find_server, ignored
+    from interlock.embedded.process.discovery import find_server, ignored
 
     if target.path is None or target.url is not None:
         return target
@@ -172,8 +172,8 @@ def nearest_names() -> Iterator[None]:
 def reading(target: Target) -> Iterator[Reader]:
     """A store for reading; one that does not exist is an error and stays that way."""
     from interlock.embedded.clock import SystemClock
-    from interlock.embedded.database import Database
-    from interlock.embedded.store import SqliteStore
+    from interlock.embedded.sqlite.database import Database
+    from interlock.embedded.sqlite.store import SqliteStore
 
     if target.aws is not None:
         from interlock.cli.aws_backend import opened
@@ -192,8 +192,8 @@ def writing(target: Target) -> Iterator["Control"]:
     from uuid import uuid4
 
     from interlock.embedded.clock import SystemClock
-    from interlock.embedded.database import Database
     from interlock.embedded.engine import Engine
+    from interlock.embedded.sqlite.database import Database
 
     if target.aws is not None:
         from interlock.cli.aws_backend import opened

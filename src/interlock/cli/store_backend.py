@@ -10,16 +10,16 @@ from uuid import uuid4
 from interlock.cli.control_backend import ALL, ControlBackend, answer
 from interlock.cli.store_access import nearest_names
 from interlock.client import answers
-from interlock.control import controller_view
 from interlock.control.config_files import degradations
 from interlock.control.context import Control
-from interlock.embedded import delivery_views
+from interlock.control.views import controller_view
+from interlock.embedded.alerts import delivery_views
+from interlock.embedded.alerts.delivery_rows import DeliveryState
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import DeadLetters
-from interlock.embedded.delivery_rows import DeliveryState
 from interlock.embedded.engine import Engine
-from interlock.embedded.store import SqliteStore
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.store import SqliteStore
+from interlock.embedded.stream.dead_letters import DeadLetters
 from interlock.model.config import JobType
 from interlock.ports.jobs import JobRunner
 
@@ -69,7 +69,7 @@ class StoreBackend(ControlBackend):
         return Engine(self.database, self.clock, runners, new_id=lambda: uuid4().hex[:12]).control
 
     def _decided_within(self) -> float:
-        from interlock.embedded.discovery import find_server
+        from interlock.embedded.process.discovery import find_server
 
         served = self.database.path is not None and find_server(self.database.path) is not None
         return _DECISION_SECONDS if served else 0.0

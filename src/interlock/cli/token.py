@@ -16,7 +16,7 @@ from interlock.cli.store_access import StoreOption
 from interlock.cli.wording import now
 
 if TYPE_CHECKING:
-    from interlock.embedded.tokens import Token, Tokens
+    from interlock.embedded.access.tokens import Token, Tokens
 
 token = typer.Typer(
     help="Make, list, rotate and revoke tokens of the HTTP API.", no_args_is_help=True, rich_markup_mode=None
@@ -47,7 +47,7 @@ def create(
     json: JsonOption = False,
 ) -> None:
     """Make a token and print it, this once. From the first one on, every caller of the API needs one."""
-    from interlock.embedded.tokens import Scope, expiry
+    from interlock.embedded.access.tokens import Scope, expiry
 
     unknown = [one for one in scope if one not in list(Scope)]
     if unknown:
@@ -103,7 +103,7 @@ def list_(*, store: StoreOption = None, json: JsonOption = False) -> None:
 
 
 def _end(token: "Token") -> str:
-    from interlock.embedded.tokens import EXPIRES_SOON
+    from interlock.embedded.access.tokens import EXPIRES_SOON
 
     if token.revoked_at:
         return f"revoked {token.revoked_at:%Y-%m-%d %H:%M}"
@@ -129,7 +129,7 @@ def rotate(
     json: JsonOption = False,
 ) -> None:
     """Make a new text for a token and print it, this once. Name, scopes and limits stay."""
-    from interlock.embedded.tokens import expiry
+    from interlock.embedded.access.tokens import expiry
     from interlock.model.durations import parse_duration
 
     if expires is not None and expires.strip().lower() == "never":
@@ -164,13 +164,13 @@ def revoke(
 def _tokens(store: str | None, *, create_store: bool) -> Iterator["Tokens"]:
     from interlock.api.settings import DEFAULT_STORE, load_project, store_path
     from interlock.cli.trusting import check_store, find_toml
+    from interlock.embedded.access.tokens import Tokens
     from interlock.embedded.clock import SystemClock
-    from interlock.embedded.database import Database
-    from interlock.embedded.tokens import Tokens
+    from interlock.embedded.sqlite.database import Database
 
     named = store or os.environ.get("INTERLOCK_STORE")
     if named and named.startswith("aws:"):
-        from interlock.aws.address import parse_address
+        from interlock.aws.operations.address import parse_address
         from interlock.cli.console import state_file
 
         # Of the console: on AWS itself there is no API.

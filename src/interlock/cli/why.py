@@ -56,7 +56,7 @@ def _check_date(date: str | None) -> None:
 
 
 def _read(target: Target, pipeline: str, date: str | None, schedule: str | None) -> "Explanation":
-    from interlock.control.explain import explain
+    from interlock.control.views.explain import explain
 
     with reading(target) as reader:
         return explain(reader.store, pipeline, reader.clock.now(), date=date, schedule=schedule)

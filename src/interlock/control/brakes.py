@@ -10,7 +10,8 @@ started, or it does not come at all.
 A job that runs is followed to its end; `completion` gives it no retry.
 """
 
-from interlock.control import catalog, completion, opening, records
+from interlock.control import catalog, records
+from interlock.control.attempts import completion, opening
 from interlock.control.context import Control
 from interlock.model.keys import RunKey
 from interlock.model.run import Run, RunStatus

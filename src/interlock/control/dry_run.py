@@ -9,7 +9,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from interlock.control import catalog, opening, readiness, records
+from interlock.control import catalog, readiness, records
+from interlock.control.attempts import opening
 from interlock.control.context import Control
 from interlock.decide import dry_run as decide
 from interlock.decide import late_data, readers

@@ -8,7 +8,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from interlock.control import after_run, catalog, dry_run, opening, promises, records, reopening, waking
+from interlock.control import after_run, catalog, dry_run, promises, records, waking
+from interlock.control.attempts import opening, reopening
 from interlock.control.context import Control
 from interlock.decide import sla
 from interlock.decide.sensors import key_matches, period_of_write, run_period, trigger_match

@@ -3,7 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Final
 
-from interlock.control import catalog, opening, readiness, records, starting
+from interlock.control import catalog, readiness, records
+from interlock.control.attempts import opening, starting
 from interlock.control.catalog import InForce
 from interlock.control.context import Control
 from interlock.decide import transitions

@@ -13,22 +13,19 @@ from interlock.control import (
     after_run,
     brakes,
     catalog,
-    completion,
     dry_run,
     markers,
     observing,
-    opening,
-    parts,
     pools,
     promises,
     records,
     reruns,
     sla_monitor,
-    starting,
     tick_timers,
     upstreams,
     waking,
 )
+from interlock.control.attempts import completion, opening, parts, starting
 from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.model import keys

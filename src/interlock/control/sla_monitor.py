@@ -10,8 +10,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from interlock.control import catalog, completion, promises, readiness, records
-from interlock.control.completion import severity_of
+from interlock.control import catalog, promises, readiness, records
+from interlock.control.attempts import completion
+from interlock.control.attempts.completion import severity_of
 from interlock.control.context import Control
 from interlock.decide import sla
 from interlock.model import keys

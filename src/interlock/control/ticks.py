@@ -1,7 +1,7 @@
 """What the clock opens: cron ticks and inclusion dates (SPEC 2).
 
 A schedule has a place: the instant up to which its ticks were delivered. Who keeps the places is the runtime's choice:
-the embedded runtime keeps them in memory (`embedded.calendar_clock`), `tick_timers` in the store, with a timer armed
+the embedded runtime keeps them in memory (`calendar_clock`), `tick_timers` in the store, with a timer armed
 for what comes next. What follows from a place, and what a config or calendar change does to it, is decided here.
 
 Delivering the same tick again does nothing: the run is there. A tick that was missed while the controller was down is
@@ -14,7 +14,8 @@ from datetime import date, datetime, timedelta
 
 import msgspec
 
-from interlock.control import catalog, opening, records
+from interlock.control import catalog, records
+from interlock.control.attempts import opening
 from interlock.control.context import Control
 from interlock.decide import calendars, cron
 from interlock.model.config import PipelineConfig, Schedule, clock_time

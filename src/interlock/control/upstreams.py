@@ -1,6 +1,7 @@
 """Cascade: an upstream's marker opens the downstream run, wakes it, opens it again, or asks for it again (SPEC 9)."""
 
-from interlock.control import catalog, changed_inputs, opening, readiness, records, reopening, waking
+from interlock.control import catalog, changed_inputs, readiness, records, waking
+from interlock.control.attempts import opening, reopening
 from interlock.control.context import Control
 from interlock.decide import cascade
 from interlock.model import keys

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import msgspec
 
-from interlock.control import catalog, records, starting
+from interlock.control import catalog, records
+from interlock.control.attempts import starting
 from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.decide.quotas import expiry_of

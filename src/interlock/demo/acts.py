@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.control.event_views import EventView
+from interlock.control.views.event_views import EventView
 from interlock.demo.stage import Stage
 from interlock.demo.timeline import Sight
 from interlock.model.events import EventType

@@ -16,7 +16,8 @@ from typing import Final
 
 import msgspec
 
-from interlock.control import views, writing
+from interlock.control import writing
+from interlock.control.views import pipeline_views
 from interlock.demo.example import DemoError
 from interlock.demo.timeline import Note, Sight, Timeline
 from interlock.embedded.clock import ScaledClock
@@ -127,6 +128,6 @@ class Stage:
 
     def tell_why(self, pipeline: str, hour: Period) -> None:
         """Put into the timeline what a run waits for, as the controller sees it."""
-        found = views.readiness_of(self._service.control.store, pipeline, self.now(), date=str(hour))
+        found = pipeline_views.readiness_of(self._service.control.store, pipeline, self.now(), date=str(hour))
         word = "ready" if found.ready else "not ready, no job is started"
         self.tell("why", f"{word}: {found.summary}", pipeline, hour)

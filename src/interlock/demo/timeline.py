@@ -6,8 +6,8 @@ from datetime import datetime
 
 import msgspec
 
-from interlock.control.event_views import EventView
-from interlock.embedded.feed import FeedEvent
+from interlock.control.views.event_views import EventView
+from interlock.embedded.stream.feed import FeedEvent
 from interlock.model.events import EventType
 
 

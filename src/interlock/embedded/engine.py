@@ -8,22 +8,24 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from interlock.control import catalog, event_sink, orchestrator, router, sla_monitor, timers, watchdog
+from interlock.control import catalog, event_sink, router, sla_monitor, timers
+from interlock.control.attempts import orchestrator
 from interlock.control.context import Control, Settings
-from interlock.control.quiet import Quiet
 from interlock.control.sensor_quotas import SensorQuotas
+from interlock.control.watch import watchdog
+from interlock.control.watch.quiet import Quiet
 from interlock.decide.quotas import SensorQuota
-from interlock.embedded.bus import LocalBus
-from interlock.embedded.calendar_clock import CalendarClock
-from interlock.embedded.database import Database
-from interlock.embedded.executions import SqliteExecutions
-from interlock.embedded.fibers import TargetThreads
-from interlock.embedded.lifecycle import ORCHESTRATOR, SLA_MONITOR, load_lifecycle
-from interlock.embedded.probe_clock import ProbeClock
-from interlock.embedded.sensor_usage import SqliteSensorUsage
-from interlock.embedded.store import SqliteStore
-from interlock.embedded.stream import StreamConsumer
-from interlock.embedded.timers import DueTimer, SqliteTimers
+from interlock.embedded.asl.executions import SqliteExecutions
+from interlock.embedded.asl.lifecycle import ORCHESTRATOR, SLA_MONITOR, load_lifecycle
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.fibers import TargetThreads
+from interlock.embedded.sqlite.sensor_usage import SqliteSensorUsage
+from interlock.embedded.sqlite.store import SqliteStore
+from interlock.embedded.stream.bus import LocalBus
+from interlock.embedded.stream.stream import StreamConsumer
+from interlock.embedded.timing.calendar_clock import CalendarClock
+from interlock.embedded.timing.probe_clock import ProbeClock
+from interlock.embedded.timing.timers import DueTimer, SqliteTimers
 from interlock.logs import get_logger
 from interlock.model import keys
 from interlock.model.keys import Table

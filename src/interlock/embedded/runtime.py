@@ -15,7 +15,7 @@ import msgspec
 
 from interlock.embedded.clock import real_seconds
 from interlock.embedded.engine import Engine
-from interlock.embedded.probe_threads import ProbeThreads
+from interlock.embedded.timing.probe_threads import ProbeThreads
 from interlock.logs import get_logger
 
 _log = get_logger(__name__)

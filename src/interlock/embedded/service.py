@@ -17,33 +17,33 @@ from typing import Final
 from interlock.config.alert_routes import AlertRoute
 from interlock.config.problems import Finding
 from interlock.control import writing
-from interlock.control.alert_channels import Alerting, build_alerting
-from interlock.control.alert_tests import ChannelTest
+from interlock.control.alerts.alert_channels import Alerting, build_alerting
+from interlock.control.alerts.alert_tests import ChannelTest
 from interlock.control.context import Control, Settings
-from interlock.control.controller_view import Workload
 from interlock.control.pools import COMMANDS
+from interlock.control.views.controller_view import Workload
 from interlock.decide.quotas import SensorQuota
 from interlock.decide.templates import for_jobs
-from interlock.embedded import delivery_views
-from interlock.embedded.alerting import AlertDispatcher
-from interlock.embedded.callbacks import Callbacks
+from interlock.embedded.access.callbacks import Callbacks
+from interlock.embedded.access.sessions import Sessions
+from interlock.embedded.access.tokens import Tokens
+from interlock.embedded.alerts import delivery_views
+from interlock.embedded.alerts.alerting import AlertDispatcher
+from interlock.embedded.alerts.delivery_rows import DeliveryState
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import DeadLetters
-from interlock.embedded.delivery_rows import DeliveryState
-from interlock.embedded.discovery import StoreLock
 from interlock.embedded.engine import Engine
-from interlock.embedded.feed import EventFeed
 from interlock.embedded.files import Applied, FolderWatch
 from interlock.embedded.health import HealthChecks
-from interlock.embedded.private_files import JOBS
+from interlock.embedded.process.discovery import StoreLock
 from interlock.embedded.runtime import WORKERS, Runtime, WatchdogState
-from interlock.embedded.sessions import Sessions
-from interlock.embedded.store import SqliteStore
-from interlock.embedded.store_watch import StoreWatch
-from interlock.embedded.stream import StreamConsumer
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.private_files import JOBS
+from interlock.embedded.sqlite.store import SqliteStore
+from interlock.embedded.sqlite.store_watch import StoreWatch
+from interlock.embedded.stream.dead_letters import DeadLetters
+from interlock.embedded.stream.feed import EventFeed
+from interlock.embedded.stream.stream import StreamConsumer
 from interlock.embedded.targets import make_targets
-from interlock.embedded.tokens import Tokens
 from interlock.embedded.workload import read_workload
 from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
 from interlock.jobs.command.output import OutputKept

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from interlock.control.controller_view import FunctionView, Workload
-from interlock.embedded import delivery_views
-from interlock.embedded.database import Database
-from interlock.embedded.stream import StreamConsumer
+from interlock.control.views.controller_view import FunctionView, Workload
+from interlock.embedded.alerts import delivery_views
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.stream.stream import StreamConsumer
 from interlock.model.times import epoch_millis
 
 _DUE: Final = "SELECT count(*) FROM executions WHERE due_ms <= ?"

@@ -14,13 +14,15 @@ from typing import Final
 
 import msgspec
 
-from interlock.control import cancelling, catalog, records, reruns, watch_plan, writing
+from interlock.control import catalog, records, reruns, writing
+from interlock.control.attempts import cancelling
 from interlock.control.context import Settings
 from interlock.control.event_sink import event_of, is_event
-from interlock.embedded.database import Database
-from interlock.embedded.dead_letters import DeadLetters
+from interlock.control.watch import watch_plan
 from interlock.embedded.engine import Engine
-from interlock.embedded.stream import StreamConsumer
+from interlock.embedded.sqlite.database import Database
+from interlock.embedded.stream.dead_letters import DeadLetters
+from interlock.embedded.stream.stream import StreamConsumer
 from interlock.model.config import Calendar
 from interlock.model.errors import InterlockError, UnknownPipelineError
 from interlock.model.events import Event

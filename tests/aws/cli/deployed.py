@@ -19,8 +19,8 @@ from moto.dynamodb.comparisons import OpEqual
 from interlock.aws.clients import Clients
 from interlock.aws.controller import Controller
 from interlock.aws.lambdas import event_sink, orchestrator, sla_monitor, stream_router, watchdog
-from interlock.aws.lifecycle import shipped_definition
 from interlock.aws.names import Function, Names, Queue
+from interlock.aws.operations.lifecycle import shipped_definition
 from interlock.aws.settings import read_settings
 from interlock.embedded.clock import SystemClock
 from interlock.model.keys import Table

@@ -9,8 +9,8 @@ import yaml
 from interlock.aws.names import Function, Queue
 from interlock.cli import aws_backend
 from interlock.control import reruns, writing
-from interlock.control.delivering import Sent
-from interlock.control.delivery_records import StoredLedger
+from interlock.control.alerts.delivering import Sent
+from interlock.control.alerts.delivery_records import StoredLedger
 from interlock.model.keys import RunKey
 from tests.api.running import pipeline
 from tests.aws.cli.deployed import ADDRESS, Deployed

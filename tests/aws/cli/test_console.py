@@ -16,10 +16,10 @@ from interlock.api.connections import ConnectionLimits
 from interlock.api.console import Console, ConsoleSettings
 from interlock.api.console_server import ConsoleServer, serve_console
 from interlock.api.server import BindError, bind, server_config
-from interlock.aws.address import parse_address
-from interlock.aws.environment import open_environment
 from interlock.aws.names import Queue
-from interlock.embedded.tokens import Scope
+from interlock.aws.operations.address import parse_address
+from interlock.aws.operations.environment import open_environment
+from interlock.embedded.access.tokens import Scope
 from tests.api.running import pipeline, problem, until
 from tests.aws.cli.deployed import ADDRESS, Deployed
 from tests.cli.stage import DAY, Stage

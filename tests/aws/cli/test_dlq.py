@@ -8,8 +8,8 @@ import msgspec
 
 from interlock.aws.dead_letters import Letter, letter_text
 from interlock.aws.names import Function, Queue
-from interlock.control.delivering import Sent
-from interlock.control.delivery_records import StoredLedger
+from interlock.control.alerts.delivering import Sent
+from interlock.control.alerts.delivery_records import StoredLedger
 from interlock.model.keys import Table
 from tests.aws.cli.deployed import Deployed
 from tests.aws.cli.test_commands import applied

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from interlock.aws import digest
 from interlock.aws.names import Function, Queue
+from interlock.aws.operations import digest
 from interlock.cli.aws_diagnosis import _MAPPED
 from interlock.model.keys import Table
 from interlock.ports.timers import Timer, TimerKind

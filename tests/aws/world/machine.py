@@ -1,9 +1,9 @@
 """Step Functions of the world: the planned state machine on the project's own interpreter, behind the service's API.
 
 Why not moto's interpreter: it runs an execution on threads of its own, which have to be made to take turns before two
-executions that are due at one instant go in a known order. `interlock.embedded.asl` is a pure function that is compared
-with moto's interpreter, state by state, in `tests/conformance/test_asl_against_moto.py`; a sample of the journeys runs
-on moto's all the same (`moto_machine`).
+executions that are due at one instant go in a known order. `interlock.embedded.asl.interpreter` is a pure function
+that is compared with moto's interpreter, state by state, in `tests/conformance/test_asl_against_moto.py`; a sample of
+the journeys runs on moto's all the same (`moto_machine`).
 """
 
 import json
@@ -15,10 +15,10 @@ from typing import Any, Final, assert_never
 
 from botocore.exceptions import ClientError
 
-from interlock.embedded.asl import Machine
-from interlock.embedded.asl_execution import CallTask, Effect, Ended, ExecutionState, Status, Suspend, ended
-from interlock.embedded.asl_paths import RUNTIME, Json
-from interlock.embedded.asl_update_item import UPDATE_ITEM
+from interlock.embedded.asl.execution import CallTask, Effect, Ended, ExecutionState, Status, Suspend, ended
+from interlock.embedded.asl.interpreter import Machine
+from interlock.embedded.asl.paths import RUNTIME, Json
+from interlock.embedded.asl.update_item import UPDATE_ITEM
 from interlock.ports.clock import Clock
 from tests.aws.world.calls import Call, Calls
 from tests.aws.world.functions import Functions

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from interlock.aws.attributes import OWN, decode_item
+from interlock.aws.dynamodb.attributes import OWN, decode_item
 from interlock.ports.limits import item_size
 from tests.aws.world.calls import Call
 from tests.aws.world.cloud import Cloud

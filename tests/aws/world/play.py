@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from interlock.aws.changes import change_of
 from interlock.aws.controller import Controller
+from interlock.aws.dynamodb.changes import change_of
 from interlock.aws.settings import read_settings
 from interlock.control.context import Control
 from interlock.control.event_sink import event_of, is_event
-from interlock.embedded.executions import ExecutionInfo
+from interlock.embedded.asl.executions import ExecutionInfo
 from interlock.model.keys import Table
 from interlock.simulation.scenario import Scenario
 from interlock.simulation.world import World

@@ -10,7 +10,9 @@ import msgspec
 import pytest
 from botocore.exceptions import ReadTimeoutError
 
-from interlock.control import cancelling, explain, job_output, records, writing
+from interlock.control import records, writing
+from interlock.control.attempts import cancelling
+from interlock.control.views import explain, job_output
 from interlock.embedded.service import Service, ServiceSettings
 from interlock.model.errors import JobStopError
 from interlock.model.events import EventType

@@ -7,7 +7,8 @@ from interlock.aws.callers import is_stream
 from interlock.aws.controller import Controller
 from interlock.aws.invocation import Entry
 from interlock.aws.settings import Function
-from interlock.control import alert_dispatcher, event_sink
+from interlock.control import event_sink
+from interlock.control.alerts import alert_dispatcher
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType
 from interlock.model.times import parse_instant

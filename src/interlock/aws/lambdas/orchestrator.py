@@ -8,7 +8,7 @@ import msgspec
 from interlock.aws.controller import Controller
 from interlock.aws.invocation import Entry
 from interlock.aws.settings import Function
-from interlock.control import orchestrator
+from interlock.control.attempts import orchestrator
 from interlock.model.errors import InvalidValueError
 
 

@@ -10,8 +10,8 @@ from interlock.aws.controller import Controller
 from interlock.aws.failures import call
 from interlock.aws.invocation import Entry
 from interlock.aws.settings import Function
-from interlock.control import watch_slices, watchdog
-from interlock.control.watch_slices import Slice
+from interlock.control.watch import watch_slices, watchdog
+from interlock.control.watch.watch_slices import Slice
 from interlock.model.errors import InterlockError
 
 _log = structlog.get_logger(__name__)

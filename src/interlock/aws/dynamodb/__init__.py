@@ -1,0 +1,1 @@
+"""The store port on DynamoDB, and the records of its streams."""

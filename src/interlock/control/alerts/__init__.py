@@ -1,0 +1,1 @@
+"""Alerts: which events become alerts, on which channel, and how each delivery fares."""

@@ -1,0 +1,1 @@
+"""What is only read, for display: nothing here decides or writes."""

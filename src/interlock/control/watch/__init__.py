@@ -1,0 +1,1 @@
+"""The watchdog: its checks, what it may leave out, and when it has to look again."""

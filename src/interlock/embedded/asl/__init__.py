@@ -1,0 +1,1 @@
+"""State machines: the interpreter of the States Language, and durable executions that it moves."""

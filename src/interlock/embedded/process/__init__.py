@@ -1,0 +1,1 @@
+"""The controller as a process of its machine: where it listens, what it logs, how it ends."""

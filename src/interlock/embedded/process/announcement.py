@@ -1,0 +1,63 @@
+"""Saying where a controller listens, for as long as it does, also when the disk has no room for that at the start."""
+
+import threading
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from interlock.embedded.process import discovery
+from interlock.logs import get_logger
+
+_AGAIN_SECONDS: Final = 2.0
+
+_log = get_logger(__name__)
+
+
+class Announcement:
+    """The discovery file of a running controller. Without it the controller works, and nobody finds it by itself."""
+
+    def __init__(self, store: Path, url: str, started: datetime) -> None:
+        self._store = store
+        self._url = url
+        self._started = started
+        self._made = False
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Make it, now or as soon as that is possible."""
+        if not self._try():
+            self._thread = threading.Thread(target=self._try_again, name="interlock-announcement", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        """This process listens no more."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        discovery.withdraw(self._store)
+
+    def problems(self) -> Iterable[str]:
+        """That it is missing, in words."""
+        return [] if self._made else ["other commands cannot find this controller: its discovery file is missing"]
+
+    def _try(self) -> bool:
+        try:
+            discovery.announce(self._store, self._url, self._started)
+        except OSError as error:
+            if self._thread is None:  # once is enough
+                _log.warning(
+                    "the discovery file cannot be written: other commands need --url until it can",
+                    file=str(discovery.server_file(self._store)),
+                    url=self._url,
+                    error=error.strerror or str(error),
+                )
+            return False
+        self._made = True
+        return True
+
+    def _try_again(self) -> None:
+        while not self._stopping.wait(_AGAIN_SECONDS):
+            if self._try():
+                return

@@ -1,0 +1,405 @@
+"""The store port on SQLite: items as JSON text, conditional commits, and a change row for every write.
+
+All of a commit happens in one transaction on the one write connection, so a condition is judged on exactly the state
+that the writes then change.
+"""
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from math import ceil, isfinite
+from typing import Any, Final, TypeVar, assert_never
+
+import msgspec
+
+from interlock.embedded.sqlite.database import Database, Row
+from interlock.embedded.sqlite.event_order import EventOrder
+from interlock.model.errors import StoreError
+from interlock.model.keys import CONFIG, PIPELINE, Table
+from interlock.model.times import epoch_millis
+from interlock.ports.clock import Clock
+from interlock.ports.limits import check_commit, encode_item, updated
+from interlock.ports.store import (
+    MAX_WRITES,
+    Condition,
+    Conflict,
+    Delete,
+    Item,
+    Key,
+    Matches,
+    Missing,
+    Present,
+    Put,
+    Record,
+    Require,
+    Span,
+    Update,
+    Write,
+)
+
+STREAMED: Final = frozenset({Table.CONTROL, Table.JOBLOG, Table.EVENTS})
+_LIVE: Final = "(ttl IS NULL OR ttl > ?)"
+# Reads by key check the ttl themselves: hardly an item has one, and asking the clock costs more than the comparison.
+_GET: Final = {table: f"SELECT item, ttl FROM {table} WHERE pk = ? AND sk = ?" for table in Table}
+_ITEM_COLUMNS: Final = ("pk", "sk", "ttl", "item")
+_COLUMNS: Final = dict.fromkeys(Table, _ITEM_COLUMNS) | {Table.EVENTS: (*_ITEM_COLUMNS, "type", "at")}
+_CHANGE_COLUMNS: Final = ("tbl", "pk", "sk", "at", "item")
+_DELETE: Final = {table: f"DELETE FROM {table} WHERE pk = ? AND sk = ?" for table in Table}
+_CONFIGS: Final = f"SELECT pk FROM control WHERE sk = '{CONFIG}' AND pk >= ? AND pk < ? AND {_LIVE} ORDER BY pk"
+_OF_TYPE: Final = "SELECT pk, sk, item FROM events WHERE at IS NOT NULL AND type = ?"
+# By whether it goes backwards, and whether it goes on behind an event. One bound on each side: see `query`.
+_BY_TYPE: Final = {
+    (False, False): f"{_OF_TYPE} AND at >= ? AND at < ? AND {_LIVE} ORDER BY at, sk, pk LIMIT ?",
+    (False, True): f"{_OF_TYPE} AND (at, sk, pk) > (?, ?, ?) AND at < ? AND {_LIVE} ORDER BY at, sk, pk LIMIT ?",
+    (True, False): f"{_OF_TYPE} AND at >= ? AND at < ? AND {_LIVE} ORDER BY at DESC, sk DESC, pk DESC LIMIT ?",
+    (True, True): f"{_OF_TYPE} AND at >= ? AND (at, sk, pk) < (?, ?, ?) AND {_LIVE}"
+    " ORDER BY at DESC, sk DESC, pk DESC LIMIT ?",
+}
+_SPAN: Final = {
+    table: f"SELECT sk, item FROM {table} WHERE pk = ? AND sk >= ? AND sk < ? AND {_LIVE} ORDER BY sk"
+    for table in Table
+}
+_LAST_OF_SPAN: Final = {table: f"{sql} DESC LIMIT ?" for table, sql in _SPAN.items()}
+_PRUNE: Final = (
+    "DELETE FROM changes WHERE seq IN (SELECT seq FROM changes"
+    " WHERE seq <= (SELECT min(checkpoint) FROM consumers) ORDER BY seq LIMIT ?)"
+)
+_MAX_TTL: Final = 2**62
+
+_decode: Final = msgspec.json.Decoder(Item).decode
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """`ports.store.Store`."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._order = EventOrder()
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def get(self, key: Key) -> Item | None:
+        """The item, or None."""
+        rows = self._database.read(_GET[key.table], (key.pk, key.sk))
+        if not rows or not self._is_live(rows[0][1]):
+            return None
+        return _decode(rows[0][0])
+
+    def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
+        """The items of these keys, in their order."""
+        found: dict[Key, Item] = {}
+        for (table, pk), sks in _by_partition(keys).items():
+            rows = self._database.read(_get_some(table, len(sks)), (pk, *sks))
+            found.update((Key(table, pk, sk), _decode(item)) for sk, item, ttl in rows if self._is_live(ttl))
+        return [found.get(key) for key in keys]
+
+    def query(
+        self,
+        table: Table,
+        pk: str,
+        prefix: str = "",
+        *,
+        after: str | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> list[Record]:
+        """The items of a partition whose sort key starts with `prefix`, byte-wise in order, `after` exclusive."""
+        # The tighter of two bounds only: given both, SQLite may seek to the weaker and read all that lies between.
+        first, end = ("sk >= ?", prefix), _behind(prefix)
+        if after is not None and reverse:
+            end = after if end is None else min(end, after)
+        elif after is not None and after >= prefix:
+            first = ("sk > ?", after)
+        where, values = ["pk = ?", first[0], _LIVE], [pk, first[1], self._seconds()]
+        if end is not None:
+            where.append("sk < ?")
+            values.append(end)
+        values.append(-1 if limit is None else max(limit, 0))
+        order = "DESC" if reverse else "ASC"
+        sql = f"SELECT sk, item FROM {table} WHERE {' AND '.join(where)} ORDER BY sk {order} LIMIT ?"
+        return [Record(Key(table, pk, sk), _decode(item)) for sk, item in self._database.read(sql, values)]
+
+    def read_spans(self, table: Table, spans: Sequence[Span], into: type[T]) -> list[list[tuple[str, T]]]:
+        """The items of several spans, as far as `into` names their attributes."""
+        now, decode = self._seconds(), _decoder(into)
+        found = self._database.read_all([_span(table, one, now) for one in spans])
+        return [list(_decoded(rows, decode)) for rows in found]
+
+    def pipelines(self) -> list[str]:
+        """The ids of all pipelines that have a CONFIG item, sorted."""
+        end = _behind(PIPELINE)
+        rows = self._database.read(_CONFIGS, (PIPELINE, end, self._seconds()))
+        return [pk[len(PIPELINE) :] for (pk,) in rows]
+
+    def events_by_type(
+        self, type_: str, *, since: int, until: int, limit: int, after: Key | None = None, reverse: bool = False
+    ) -> list[Record]:
+        """Events of a type with since <= tsMillis < until, oldest first, `after` exclusive."""
+        first: Row = (since,)
+        end: Row = (until,)
+        begins_behind = False
+        if after is not None:
+            place = (_millis_of(after.sk) or 0, after.sk, after.pk)
+            begins_behind = place[0] < until if reverse else place[0] >= since
+            if begins_behind and reverse:
+                end = place
+            elif begins_behind:
+                first = place
+        sql = _BY_TYPE[reverse, begins_behind]
+        rows = self._database.read(sql, (type_, *first, *end, self._seconds(), max(limit, 0)))
+        return [Record(Key(Table.EVENTS, pk, sk), _decode(item)) for pk, sk, item in rows]
+
+    def _is_live(self, ttl: int | None) -> bool:
+        return ttl is None or ttl > self._seconds()
+
+    def _seconds(self) -> int:
+        return epoch_millis(self._clock.now()) // 1000
+
+    # ------------------------------------------------------------------------------------------------ writing
+
+    def commit(self, writes: Sequence[Write]) -> Conflict | None:
+        """All of the writes, or none and the reason. Nothing to write is no error."""
+        if not writes:
+            return None
+        # Checked and encoded here, on the caller's thread: the writer's time is everybody's.
+        encoded = check_commit(writes)
+        try:
+            # The time is taken inside, so that the times of the changes are in commit order.
+            return self._database.write(
+                lambda connection: _apply(connection, self._placed(writes), encoded, epoch_millis(self._clock.now()))
+            )
+        except sqlite3.IntegrityError as error:
+            raise StoreError(f"the store's tables contradict themselves: {error}") from error
+
+    def submit(self, writes: Sequence[Write], loop: asyncio.AbstractEventLoop) -> "asyncio.Future[Conflict | None]":
+        """As `commit`, for a coroutine of that loop, which must not wait on its thread."""
+        return self._database.submit_on(loop, self._work(writes))
+
+    def commit_all(self, commits: Sequence[Sequence[Write]]) -> None:
+        """Several commits in this order, which need not wait for each other's flush. Their writes are unconditional."""
+        # All are checked before the first is queued.
+        works = [self._work(writes) for writes in commits]
+        waiting = [self._database.submit(work) for work in works]
+        for one in waiting:
+            one.result()
+
+    def _work(self, writes: Sequence[Write]) -> Callable[[sqlite3.Connection], Conflict | None]:
+        """A commit as work for the writer: checked and encoded here, since the writer's time is everybody's."""
+        encoded = check_commit(writes)
+        return lambda connection: _apply(connection, self._placed(writes), encoded, epoch_millis(self._clock.now()))
+
+    def apply(self, connection: sqlite3.Connection, writes: Sequence[Write], now_ms: int) -> Conflict | None:
+        """A commit as part of somebody's own `Database.write`. On a Conflict nothing of it was written."""
+        return _apply(connection, self._placed(writes), check_commit(writes), now_ms)
+
+    def _placed(self, writes: Sequence[Write]) -> Sequence[Write]:
+        """The writes, with the events among them behind all that were committed before. Within the transaction."""
+        if not any(write.key.table is Table.EVENTS for write in writes):
+            return writes
+        return [
+            msgspec.structs.replace(write, key=self._order.placed(write.key)) if _is_new(write) else write
+            for write in writes
+        ]
+
+    def sweep(self, limit: int = 500) -> int:
+        """Remove up to `limit` expired items and up to `limit` changes that every consumer has passed.
+
+        How many went in all; call again until it is 0. An expiry is a change, like any other removal.
+        """
+        return self._database.write(lambda connection: self._sweep(connection, limit))
+
+    def _sweep(self, connection: sqlite3.Connection, limit: int) -> int:
+        now_ms = epoch_millis(self._clock.now())
+        expired = 0
+        for table in Table:
+            rows = connection.execute(
+                f"SELECT pk, sk FROM {table} WHERE ttl <= ? ORDER BY ttl LIMIT ?",
+                (now_ms // 1000, limit - expired),
+            ).fetchall()
+            _remove(connection, table, rows, now_ms)
+            expired += len(rows)
+        return expired + connection.execute(_PRUNE, (limit,)).rowcount
+
+
+# Every statement is a hand-over of the interpreter to another thread and back, and the writer's time is everybody's:
+# a commit therefore reads, puts and tells in as few statements as it can, whatever number of writes it has.
+
+
+def _apply(
+    connection: sqlite3.Connection, writes: Sequence[Write], encoded: Sequence[str | None], now_ms: int
+) -> Conflict | None:
+    # An unconditional put or delete does not care what was there.
+    asked = [write.key for write in writes if write.when is not None or isinstance(write, Update)]
+    current = _current(connection, asked, now_ms)
+    failed = tuple(index for index, write in enumerate(writes) if not _holds(write.when, current.get(write.key)))
+    if failed:
+        return Conflict(failed)
+    puts: dict[Table, list[Row]] = {}
+    changes: list[Row] = []
+    for write, text in zip(writes, encoded, strict=True):
+        match write:
+            case Put():
+                text = _put(puts, write.key, write.item, text)
+            case Update():
+                text = _put(puts, write.key, updated(write, current.get(write.key)), None)
+            case Delete():
+                # As on DynamoDB, removing what is not there is no change.
+                if not connection.execute(_DELETE[write.key.table], (write.key.pk, write.key.sk)).rowcount:
+                    continue
+            case Require():
+                continue
+            case _:
+                assert_never(write)
+        _tell(changes, write.key, text, now_ms)
+    for table, rows in puts.items():
+        _insert(connection, table, _COLUMNS[table], rows)
+    _insert(connection, "changes", _CHANGE_COLUMNS, changes)
+    return None
+
+
+def _is_new(write: Write) -> bool:
+    """Is it an item that is not there yet? Only its key may still be chosen."""
+    return isinstance(write, Put) and isinstance(write.when, Missing)
+
+
+def _current(connection: sqlite3.Connection, keys: Sequence[Key], now_ms: int) -> dict[Key, Item]:
+    """What is stored under these keys."""
+    found: dict[Key, Item] = {}
+    for (table, pk), sks in _by_partition(keys).items():
+        for sk, item, ttl in connection.execute(_get_some(table, len(sks)), (pk, *sks)).fetchall():
+            if ttl is None or ttl > now_ms // 1000:
+                found[Key(table, pk, sk)] = _decode(item)
+    return found
+
+
+def _by_partition(keys: Sequence[Key]) -> dict[tuple[Table, str], list[str]]:
+    found: dict[tuple[Table, str], list[str]] = {}
+    for key in keys:
+        found.setdefault((key.table, key.pk), []).append(key.sk)
+    return found
+
+
+def _span(table: Table, span: Span, now: int) -> tuple[str, Row]:
+    if span.last is None:
+        return _SPAN[table], (span.pk, span.first, span.end, now)
+    return _LAST_OF_SPAN[table], (span.pk, span.first, span.end, now, span.last)
+
+
+def _decoder(into: type[T]) -> Callable[[str], T]:
+    kept: Callable[[str], T] | None = _decoders.get(into)
+    if kept is None:
+        kept = _decoders[into] = msgspec.json.Decoder(into).decode
+    return kept
+
+
+_decoders: Final[dict[type[Any], Callable[[str], Any]]] = {}
+
+
+def _decoded(rows: Sequence[Row], decode: Callable[[str], T]) -> Iterator[tuple[str, T]]:
+    for sk, item in rows:
+        # A handler of such an item makes it a dead letter; a query over many items must not fail because of it.
+        with suppress(msgspec.ValidationError):
+            yield sk, decode(item)
+
+
+@lru_cache(maxsize=256)
+def _get_some(table: Table, count: int) -> str:
+    return f"SELECT sk, item, ttl FROM {table} WHERE pk = ? AND sk IN ({', '.join('?' * count)})"
+
+
+def _put(puts: dict[Table, list[Row]], key: Key, item: Mapping[str, Any], text: str | None) -> str:
+    """Add the row of an item to those that are to be written; its JSON."""
+    text = text or encode_item(key, dict(item))
+    ttl = _whole_seconds(item.get("ttl"))
+    row: Row = (key.pk, key.sk, ttl, text)
+    if key.table is Table.EVENTS:
+        type_ = item.get("type")
+        row = (*row, type_ if isinstance(type_, str) else None, _millis_of(key.sk))
+    puts.setdefault(key.table, []).append(row)
+    return text
+
+
+def _tell(changes: list[Row], key: Key, text: str | None, now_ms: int) -> None:
+    """Add the change of a write to the stream's changes, in the order of the writes."""
+    if key.table in STREAMED:
+        changes.append((key.table.value, key.pk, key.sk, now_ms, text))
+
+
+def _insert(connection: sqlite3.Connection, table: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+    if rows:
+        connection.execute(_insert_some(table, columns, len(rows)), [value for row in rows for value in row])
+
+
+@lru_cache(maxsize=1024)
+def _insert_some(table: str, columns: tuple[str, ...], count: int) -> str:
+    places = f"({', '.join('?' * len(columns))})"
+    return f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES {', '.join([places] * count)}"
+
+
+def _remove(connection: sqlite3.Connection, table: Table, rows: Sequence[Row], now_ms: int) -> None:
+    """Remove items whose time has come, and tell of it."""
+    changes: list[Row] = []
+    for pk, sk in rows:
+        connection.execute(_DELETE[table], (pk, sk))
+        _tell(changes, Key(table, pk, sk), None, now_ms)
+    for start in range(0, len(changes), MAX_WRITES):
+        _insert(connection, "changes", _CHANGE_COLUMNS, changes[start : start + MAX_WRITES])
+
+
+def _whole_seconds(ttl: object) -> int | None:
+    """The ttl column. What is not a number is no ttl, as on DynamoDB."""
+    if isinstance(ttl, bool) or not isinstance(ttl, int | float) or not isfinite(ttl):
+        return None
+    return max(-_MAX_TTL, min(ceil(ttl), _MAX_TTL))
+
+
+def _millis_of(sk: str) -> int | None:
+    """The time an event's sort key starts with: `{tsMillis}#{type}...`."""
+    digits, mark, _ = sk.partition("#")
+    return int(digits) if mark and digits.isascii() and digits.isdigit() and len(digits) <= 18 else None
+
+
+def _holds(condition: Condition, item: Item | None) -> bool:
+    match condition:
+        case None:
+            return True
+        case Missing():
+            return item is None
+        case Present():
+            return item is not None
+        case Matches():
+            if item is None and condition.present:
+                return False
+            found = item or {}
+            return all(_same(found.get(name), value) for name, value in condition.attributes.items())
+        case _:
+            assert_never(condition)
+
+
+def _same(left: object, right: object) -> bool:
+    """Equality of JSON values. Python's holds true and 1 for equal; no store does."""
+    if isinstance(left, bool) or isinstance(right, bool):
+        return left is right
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        return left.keys() == right.keys() and all(_same(left[name], right[name]) for name in left)
+    if isinstance(left, list | tuple) and isinstance(right, list | tuple):
+        return len(left) == len(right) and all(map(_same, left, right))
+    return left == right
+
+
+def _behind(prefix: str) -> str | None:
+    """The first key behind all keys of that prefix; None when there is none behind them.
+
+    UTF-8 sorts byte-wise as its code points do, so the last code point is counted up: past the surrogates, which are
+    no text, and dropping one that is the very last.
+    """
+    for end in range(len(prefix), 0, -1):
+        point = ord(prefix[end - 1])
+        if point < 0x10FFFF:
+            return prefix[: end - 1] + chr(0xE000 if point == 0xD7FF else point + 1)
+    return None

@@ -1,0 +1,214 @@
+"""The events as they are committed, to anybody who listens in this process: the live side of `GET events/stream`.
+
+One thread follows the changes and hands every event to every listener, in the order of the commits. A listener that
+came from the past first reads up to where the feed stood when it joined (`between`), so that it misses nothing and gets
+nothing twice. Changes are pruned when all consumers have passed them; `between` says when it cannot reach back.
+"""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Final, NamedTuple, TypeVar
+
+import msgspec
+
+from interlock.control import records
+from interlock.control.views import event_views
+from interlock.control.views.event_views import EventView
+from interlock.embedded.sqlite.database import Database, Row
+from interlock.logs import get_logger
+from interlock.model.errors import InterlockError
+from interlock.model.events import Event
+from interlock.model.keys import PIPELINE, SENSOR, Table
+from interlock.model.times import format_instant
+from interlock.ports.store import Item, Key
+
+_SELECT: Final = (
+    "SELECT seq, pk, sk, item FROM changes"
+    f" WHERE seq > ? AND seq <= ? AND tbl = '{Table.EVENTS}' AND consumer IS NULL AND item IS NOT NULL"
+    " ORDER BY seq LIMIT ?"
+)
+# The number of the oldest change that is still there, or of the next one to come.
+_FIRST: Final = (
+    "SELECT coalesce((SELECT min(seq) FROM changes), (SELECT seq + 1 FROM sqlite_sequence WHERE name = 'changes'), 1)"
+)
+_CHUNK: Final = 500
+_WAIT_SECONDS: Final = 0.5
+_EPOCH: Final = datetime.fromtimestamp(0, UTC)
+
+_decode: Final = msgspec.json.Decoder(Item).decode
+
+_log = get_logger(__name__)
+
+
+# What a sensor's change says besides its key: when it was received, where our API wrote it.
+_SENSORS: Final = (
+    "SELECT pk, sk, at, json_extract(item, '$._receivedAt') FROM changes"
+    f" WHERE seq > ? AND seq <= ? AND tbl = '{Table.CONTROL}' AND consumer IS NULL AND item IS NOT NULL"
+    f" AND sk >= '{SENSOR}' AND sk < '{SENSOR[:-1]}$' ORDER BY seq"
+)
+
+
+class SensorWritten(NamedTuple):
+    """A sensor was written; what it says is in the store."""
+
+    pipeline: str
+    key: str
+    received_at: str
+
+
+class FeedEvent(NamedTuple):
+    """An event and its number in the order of commits."""
+
+    seq: int
+    event: EventView
+
+
+Listener = Callable[[FeedEvent], None]
+SensorListener = Callable[[SensorWritten], None]
+
+
+class EventFeed:
+    """Follows the events of a store."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._lock = threading.Lock()
+        self._wanted = threading.Condition(self._lock)
+        self._listeners: dict[int, Listener] = {}
+        self._enders: dict[int, Callable[[], None]] = {}
+        self._sensor_listeners: dict[int, SensorListener] = {}
+        self._joined = 0
+        self._position = 0
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Follow on a thread."""
+        self._thread = threading.Thread(target=self._run, name="interlock-feed", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Tell nobody any more, but that this is the end. Stopping twice is no error."""
+        self._stopping.set()
+        with self._lock:
+            self._wanted.notify_all()
+        if self._thread is not None:
+            self._thread.join()
+        with self._lock:
+            enders, self._enders = list(self._enders.values()), {}
+        for ender in enders:
+            ender()
+
+    @property
+    def listeners(self) -> int:
+        """How many listen now."""
+        with self._lock:
+            return len(self._listeners)
+
+    @property
+    def stopped(self) -> bool:
+        """Will nothing come any more?"""
+        return self._stopping.is_set()
+
+    def join(
+        self, listener: Listener, ended: Callable[[], None], sensors: SensorListener | None = None
+    ) -> tuple[int, int]:
+        """Receive every event from now on, and the end. Returns a ticket, and the number of the last event before.
+
+        All listeners must return quickly. `sensors` receives every sensor that is written. Sensors are not read while
+        no listener wants them.
+        """
+        with self._lock:
+            if not self._listeners:
+                self._position = self._database.head()
+                self._wanted.notify_all()
+            self._joined += 1
+            self._listeners[self._joined] = listener
+            self._enders[self._joined] = ended
+            if sensors is not None:
+                self._sensor_listeners[self._joined] = sensors
+            return self._joined, self._position
+
+    def leave(self, ticket: int) -> None:
+        """Stop receiving events."""
+        with self._lock:
+            self._listeners.pop(ticket, None)
+            self._enders.pop(ticket, None)
+            self._sensor_listeners.pop(ticket, None)
+
+    def between(self, after: int, until: int, limit: int = _CHUNK) -> tuple[list[FeedEvent], int] | None:
+        """Some events with after < seq <= until, and how far they reach; None when some of them may be gone."""
+        if after >= until:
+            return [], until
+        # Read first, ask afterwards: what was pruned in between is then noticed.
+        rows = self._database.read(_SELECT, (after, until, limit))
+        (first,) = self._database.read(_FIRST)[0]
+        return None if after + 1 < first else (_feed_events(rows), int(rows[-1][0]) if len(rows) == limit else until)
+
+    def _run(self) -> None:
+        while self._is_wanted():
+            try:
+                head = self._database.wait_for_change(self._position, _WAIT_SECONDS)
+                self._advance(head)
+            except InterlockError as error:
+                _log.error("the events cannot be followed; trying again", error=str(error))
+                self._stopping.wait(_WAIT_SECONDS)
+
+    def _is_wanted(self) -> bool:
+        """Waits while nobody listens: following every commit for nobody would cost the others their turn."""
+        with self._lock:
+            self._wanted.wait_for(lambda: self._listeners or self._stopping.is_set())
+        return not self._stopping.is_set()
+
+    def _advance(self, head: int) -> None:
+        while (start := self._position) < head:
+            rows = self._database.read(_SELECT, (start, head, _CHUNK))
+            position = int(rows[-1][0]) if len(rows) == _CHUNK else head
+            events = _feed_events(rows)
+            sensors = self._sensors(start, position) if self._sensor_listeners else []
+            with self._lock:
+                if self._position != start:
+                    return  # the last listener left and another joined meanwhile, from a later position
+                self._position = position
+                listeners = list(self._listeners.values())
+                for one in events:
+                    for listener in listeners:
+                        _notify(listener, one)
+                for written in sensors:
+                    for sensor_listener in self._sensor_listeners.values():
+                        _notify(sensor_listener, written)
+
+    def _sensors(self, start: int, end: int) -> list[SensorWritten]:
+        """The sensors that were written, each key once: only that it was is of interest."""
+        found: dict[tuple[str, str], SensorWritten] = {}
+        for pk, sk, at, received in self._database.read(_SENSORS, (start, end)):
+            if pk.startswith(PIPELINE):
+                pipeline, key = pk[len(PIPELINE) :], sk[len(SENSOR) :]
+                when = received or format_instant(_EPOCH + timedelta(milliseconds=at))
+                found[pipeline, key] = SensorWritten(pipeline, key, when)
+        return list(found.values())
+
+
+T = TypeVar("T")
+
+
+def _notify(listener: Callable[[T], None], news: T) -> None:
+    try:
+        listener(news)
+    except Exception:  # noqa: BLE001  the others listen on
+        _log.exception("a listener of the events failed")
+
+
+def _feed_events(rows: list[Row]) -> list[FeedEvent]:
+    found = []
+    for seq, pk, sk, item in rows:
+        if pk.startswith(PIPELINE) and sk[:1].isdigit():
+            try:
+                event = records.convert(_decode(item), Event, Key(Table.EVENTS, pk, sk))
+            except InterlockError as error:
+                # The event-sink makes it a dead letter; here it must not stand before all that come after it.
+                _log.warning("an event cannot be read; it is left out", error=str(error))
+                continue
+            found.append(FeedEvent(seq, event_views.view(pk, sk, event)))
+    return found

@@ -1,0 +1,1 @@
+"""What becomes due by the clock: ticks, probes, timers."""
