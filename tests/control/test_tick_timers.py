@@ -123,6 +123,26 @@ def test_the_watchdog_arms_a_timer_that_was_lost(installation: Installation, als
     assert armed(installation) == at("10:00:00")
 
 
+@pytest.mark.parametrize("window", ["1m", "3h"])
+def test_a_lost_tick_on_an_excluded_day_is_reported_and_the_next_is_armed_at_once(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, window: str
+) -> None:
+    schedule = {"cron": "0 * * * *", "evaluation": {"window": window, "interval": "1m"}}
+    installation.apply(schedule=schedule | {"exclude": {"days": ["monday"]}})
+    installation.engine.timers.cancel(NAME)
+    # As timers do that take the lost one for one on its way.
+    arm = SqliteTimers.arm
+    monkeypatch.setattr(
+        SqliteTimers, "arm", lambda self, timer: arm(self, timer) if timer.at > at("08:00:00") else None
+    )
+    installation.clock.move_to(at("08:05:00"))
+
+    assert installation.engine.watch() == []
+
+    assert [event.date for event in installation.events(EventType.PIPELINE_EXCLUDED)] == ["2026-03-02T08"]
+    assert armed(installation) == at("09:00:00"), "and not when the window of the lost tick is over"
+
+
 def keys_of(schedule: str) -> Key:
     return records.control_key("PIPELINE#orders", keys.TICK + schedule)
 

@@ -328,11 +328,11 @@ def _good_days(draw: st.DrawFn, name: str, minutes: int) -> list[Json]:
 
 
 @st.composite
-def scenarios(draw: st.DrawFn) -> Json:
-    """The fields of a scenario file."""
+def scenarios(draw: st.DrawFn, hours: tuple[int, ...] = (12, 24, 24, 36, 72)) -> Json:
+    """The fields of a scenario file, which lasts so many hours."""
     pipelines = draw(_pipeline_sets())
     names = [one["pipeline"]["id"] for one in pipelines]
-    minutes = draw(st.sampled_from((12, 24, 24, 36, 72))) * 60
+    minutes = draw(st.sampled_from(hours)) * 60
     steps = [step for name in names for _ in range(draw(st.integers(1, 2))) for step in draw(_good_days(name, minutes))]
     steps += draw(st.lists(_steps(names, minutes), min_size=2, max_size=16))
     busy = [int(step["at"][1:-1]) for step in steps]

@@ -58,12 +58,18 @@ def tick_due(control: Control, payload: Mapping[str, Any]) -> None:
     if now < at:  # early, by a clock that lags: come again
         control.timers.arm(_timer(pipeline, schedule, at))
         return
+    _deliver(control, pipeline, record, place)
+
+
+def _deliver(control: Control, pipeline: str, record: TickRecord, place: ticks.Place) -> None:
+    """Open what has come since the record was written, and arm what comes next, unless somebody else has by then."""
+    now = control.now()
     ticks.deliver_until(control, msgspec.structs.replace(place, done_to=record.done_to), now)
 
     def advanced(found: TickRecord | None, to: ticks.Place) -> ticks.Place | None:
         return msgspec.structs.replace(to, done_to=now) if found == record else None
 
-    _arm(control, pipeline, schedule, advanced)
+    _arm(control, pipeline, place.schedule.schedule_id, advanced)
 
 
 def follow(control: Control, pipeline: str) -> None:
@@ -89,13 +95,19 @@ def _included_by(schedule: Schedule) -> str | None:
 def repair(control: Control, pipeline: str, schedules: tuple[Schedule, ...]) -> None:
     """Arm what is missing or stale, by the watchdog: nothing is written while all is well.
 
+    A tick whose timer was lost is delivered here. Arming its instant again would not do: the timers may take it for one
+    that is on its way, and whoever waits for that has no timer until the window of the lost tick is over.
+
     The record of a schedule that is gone is left to `follow`: its timer finds no schedule, and ends there.
     """
     by_clock = [schedule for schedule in schedules if ticks.opens_by_clock(schedule)]
     where = [key_of(pipeline, schedule.schedule_id) for schedule in by_clock]
     for schedule, key, item in zip(by_clock, where, control.store.get_many(where), strict=True):
         record = None if item is None else records.convert(item, TickRecord, key)
-        if record is None or not _sound(control, schedule, record):
+        place = _place_of(control, pipeline, schedule.schedule_id) if record and _lost(control, record) else None
+        if record is not None and place is not None and record.terms == _terms(place.schedule):
+            _deliver(control, pipeline, record, place)
+        elif record is None or not _sound(control, schedule, record):
             _arm(control, pipeline, schedule.schedule_id, _followed(control))
 
 

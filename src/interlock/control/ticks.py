@@ -5,8 +5,9 @@ the embedded runtime keeps them in memory (`calendar_clock`), `tick_timers` in t
 for what comes next. What follows from a place, and what a config or calendar change does to it, is decided here.
 
 Delivering the same tick again does nothing: the run is there. A tick that was missed while the controller was down is
-delivered late while `now < tick + window`; after that check 2 of the watchdog reports it. The watchdog delivers what is
-overdue before it looks for what is missing, so that it never reports a tick that is about to be delivered.
+delivered late while `now < tick + window`; after that check 2 of the watchdog reports it, or, where the calendar
+withholds the run, its exclusion is reported. The watchdog delivers what is overdue before it looks for what is missing,
+so that it never reports a tick that is about to be delivered.
 """
 
 from collections.abc import Callable
@@ -113,9 +114,12 @@ def _inclusions(control: Control, schedule: Schedule, after: datetime, until: da
 
 def deliver(control: Control, config: PipelineConfig, schedule: Schedule, due: Due) -> opening.Opened | None:
     """Open the run of an instant that has come; None when it came too late."""
-    if control.now() >= due.at + late_by(schedule):
-        return None
     key = RunKey(config.id, schedule.schedule_id, due.run_date)
+    if control.now() >= due.at + late_by(schedule):
+        reason = calendars.withheld(schedule, catalog.calendars_for(control.store, schedule), due.day)
+        if reason is not None:  # the watchdog reports no missed tick on such a day
+            opening.report_excluded(control, key, reason)
+        return None
     start = opening.Start(key=key, opened_by=due.why, tick_at=due.at if due.tick else None)
     return opening.open_first(control, start)
 

@@ -32,7 +32,7 @@ class AwsFaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     with what was five seconds ago, and the index of events has not heard of the last five seconds either. `twice`: the
     stream records of an instant come twice. `held`: the streams stand still during an instant. `reordered`: stream
     records keep the order of each item only. `aborted`: somebody stops an execution. `unscheduled`: an entry of
-    Scheduler is gone.
+    Scheduler is gone. `dropped`: a message of the queue of timers is gone.
     """
 
     kills: tuple[int, ...] = ()
@@ -45,11 +45,12 @@ class AwsFaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reordered: bool = False
     aborted: tuple[Loss, ...] = ()
     unscheduled: tuple[Loss, ...] = ()
+    dropped: tuple[Loss, ...] = ()
 
     @property
     def lost_timers(self) -> tuple[Loss, ...]:
         """As the properties ask for them."""
-        return self.unscheduled
+        return self.unscheduled + self.dropped
 
 
 class FaultyAwsWorld(AwsWorld):
@@ -139,6 +140,9 @@ class FaultyAwsWorld(AwsWorld):
         for loss in self.plan.unscheduled:
             if loss.instant == self._instants:
                 self._unschedule(loss.pick)
+        for loss in self.plan.dropped:
+            if loss.instant == self._instants:
+                self._drop(loss.pick)
         if held:
             # Nothing was written that the loop could notice: it has to come back for what stands in the streams.
             for stream in self.cloud.streams:
@@ -165,6 +169,16 @@ class FaultyAwsWorld(AwsWorld):
             self.struck += 1
             self.cloud.schedules.remove(armed[pick % len(armed)])
             self._watched_head = -1
+
+    def _drop(self, pick: int) -> None:
+        if self.cloud.queues.drop(f"{self.cloud.plan.environment}-interlock-timers", pick):
+            self.struck += 1
+            self._watched_head = -1
+
+    @property
+    def points(self) -> int:
+        """At how many points a function could have been killed."""
+        return 2 * self._counts.get("kills", 0)
 
     def finish(self) -> "FaultyAwsWorld":
         """Play to the end, and on without steps until what was struck has been tried again."""

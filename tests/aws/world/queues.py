@@ -66,6 +66,14 @@ class Queues:
         """The messages of a queue, without receiving them."""
         return [str(message.body) for message in sqs_backends[ACCOUNT][REGION].queues[name]._messages]
 
+    def drop(self, name: str, pick: int) -> bool:
+        """Lose the `pick`-th message of a queue; False when it has none."""
+        messages = sqs_backends[ACCOUNT][REGION].queues[name]._messages
+        if not messages:
+            return False
+        del messages[pick % len(messages)]
+        return True
+
     def __call__(self, call: Call) -> Any:
         """One call."""
         entries = call.arguments.get("Entries", [call.arguments])

@@ -5,9 +5,11 @@ import os
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from unittest import mock
 
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
+from moto.dynamodb.models import table as moto_table
 
 from interlock.model.keys import Table
 from tests.aws.world.bus import transformed
@@ -16,6 +18,7 @@ from tests.aws.world.functions import FunctionKilled
 from tests.aws.world.machine import MAX_HISTORY
 from tests.aws.world.plan import PlannedTarget, queue_url
 from tests.aws.world.rights import Need, allowed, unused
+from tests.aws.world.tables import whole_query
 from tests.aws.world.terraform import shipped
 from tests.conformance.manual_clock import ManualClock
 
@@ -52,6 +55,40 @@ def _nested(levels: int) -> dict[str, Any]:
     for _ in range(levels):
         value = {"M": {"a": value}}
     return value
+
+
+@pytest.mark.parametrize("forward", [True, False])
+@pytest.mark.parametrize("limit", [1, 2, 3, 50])
+@pytest.mark.parametrize("condition", ["", " AND begins_with(SK, :b)", " AND SK BETWEEN :b AND :d", " AND SK > :b"])
+def test_a_narrowed_query_gives_the_pages_of_the_whole_one(
+    cloud: Cloud, condition: str, limit: int, forward: bool
+) -> None:
+    for name in ("a", "b", "b#1", "b#2", "c", "d"):
+        _put(cloud, SK={"S": name})
+        _put(cloud, PK={"S": "another"}, SK={"S": name})
+    values = {":pk": {"S": "p"}, ":b": {"S": "b"}, ":d": {"S": "d"}}
+    asked: dict[str, Any] = {
+        "TableName": cloud.plan.tables[Table.CONTROL].name,
+        "KeyConditionExpression": f"PK = :pk{condition}",
+        "ExpressionAttributeValues": {name: value for name, value in values.items() if name in f":pk{condition}"},
+        "Limit": limit,
+        "ScanIndexForward": forward,
+    }
+    narrowed = _pages(asked)
+    with mock.patch.object(moto_table.Table, "query", whole_query):
+        assert _pages(asked) == narrowed
+    assert any(narrowed)
+
+
+def _pages(asked: dict[str, Any]) -> list[list[str]]:
+    """The sort keys of each page."""
+    found, start = list[list[str]](), None
+    while True:
+        answer = client("dynamodb").query(**asked, **({"ExclusiveStartKey": start} if start else {}))
+        found.append([item["SK"]["S"] for item in answer["Items"]])
+        start = answer.get("LastEvaluatedKey")
+        if not start:
+            return found
 
 
 @pytest.mark.parametrize(
