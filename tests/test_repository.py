@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from importlib.metadata import distribution
 from pathlib import Path
 
+import grimp
 import pytest
 from packaging.requirements import Requirement
 
@@ -102,6 +104,19 @@ def test_every_module_of_control_has_its_tests_under_its_name() -> None:
     wanted = {path.with_name(f"test_{path.name}").as_posix() for path in modules}
     found = {path.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")}
     assert sorted(wanted - found) == [], "write tests/control/<folder>/test_<module>.py"
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    """`.importlinter` keeps the packages apart; within a package, too, imports point one way."""
+    graph = grimp.build_graph("interlock", cache_dir=None)
+    # The root package loads the SDK for those who ask, and everything imports the root package.
+    modules = graph.modules - {"interlock"}
+    imported = {module: graph.find_modules_directly_imported_by(module) & modules for module in modules}
+    assert len(imported) > 400
+    try:
+        TopologicalSorter(imported).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(reversed(error.args[1])))
 
 
 SLEEP = "import time\n\ntime.sleep(1)\n"

@@ -8,7 +8,8 @@ import pytest
 
 from interlock.config.stored import read_stored
 from interlock.decide.checks import RuleResult
-from interlock.decide.why import AttemptFact, Explanation, Facts, Mark, RuleFact, explain, explain_invalid
+from interlock.decide.why import Explanation, Mark, explain, explain_invalid
+from interlock.decide.why_facts import AttemptFact, Facts, RuleFact
 from interlock.decide.why_words import clock, distance, span
 from interlock.model.config import Check, PipelineConfig
 from interlock.model.keys import RunKey

@@ -28,7 +28,7 @@ from interlock.aws.operations.lifecycle import deployed_timeout
 from interlock.aws.operations.watching import run_pass
 from interlock.aws.settings import read_settings
 from interlock.cli.control_backend import ALL, ControlBackend, answer
-from interlock.cli.store_access import nearest_names
+from interlock.cli.names import nearest_names
 from interlock.client import answers
 from interlock.control.config_files import degradations
 from interlock.control.context import Control

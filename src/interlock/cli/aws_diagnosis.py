@@ -10,8 +10,8 @@ from interlock.aws.operations import digest
 from interlock.aws.operations.environment import is_missing
 from interlock.aws.operations.lifecycle import deployed_definition, difference
 from interlock.aws.operations.queue_depths import Depth, depth
+from interlock.cli.checks import Check
 from interlock.cli.diagnosis import dead_letters, invalid_configs, watched
-from interlock.cli.doctor import Check
 from interlock.cli.output import counted
 from interlock.cli.wording import length, now
 from interlock.control import sla_monitor

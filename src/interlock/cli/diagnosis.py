@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from interlock.cli.doctor import Check
+from interlock.cli.checks import Check
 from interlock.cli.output import counted
 from interlock.cli.trusting import find_toml
 from interlock.cli.wording import length, moment, now

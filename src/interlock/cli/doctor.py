@@ -4,20 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
-import msgspec
 import typer
 
+from interlock.cli.checks import Check
 from interlock.cli.output import JsonOption, log_to_stderr, marks, one_line, plain_console, print_json
 from interlock.cli.store_access import StoreOption, UrlOption, find_target, through_server
-
-
-class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was looked at. `advice` says what to do about a problem."""
-
-    name: str
-    ok: bool
-    detail: str
-    advice: str = ""
 
 
 def doctor(

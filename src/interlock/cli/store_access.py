@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
+from interlock.cli.names import nearest_names
 from interlock.cli.trusting import check_store, find_toml
 from interlock.model.errors import (
     InterlockError,
     InvalidValueError,
     StoreError,
     UnavailableError,
-    UnknownPipelineError,
 )
 
 if TYPE_CHECKING:
@@ -156,16 +156,6 @@ def through_server(target: Target) -> Target:
 def exists(target: Target) -> bool:
     """Is there anything to read? A server counts as there, and so does an environment: opening it tells."""
     return target.url is not None or target.aws is not None or (target.path is not None and target.path.exists())
-
-
-@contextmanager
-def nearest_names() -> Iterator[None]:
-    """While a store is open: an unknown pipeline's error reads the nearest names when it is first shown."""
-    try:
-        yield
-    except UnknownPipelineError as error:
-        str(error)  # now, not after the store has been closed
-        raise
 
 
 @contextmanager

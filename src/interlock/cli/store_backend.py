@@ -8,7 +8,7 @@ from typing import Final
 from uuid import uuid4
 
 from interlock.cli.control_backend import ALL, ControlBackend, answer
-from interlock.cli.store_access import nearest_names
+from interlock.cli.names import nearest_names
 from interlock.client import answers
 from interlock.control.config_files import degradations
 from interlock.control.context import Control

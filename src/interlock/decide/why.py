@@ -6,26 +6,23 @@ tried, what comes next and when; and it ends with what to do.
 """
 
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
 import msgspec
 
 from interlock.decide import why_words as words
-from interlock.decide.checks import RuleResult
 from interlock.decide.plan import opened_by
-from interlock.decide.pools import Place
-from interlock.decide.real_periods import NoSuchPeriod
 from interlock.decide.retries import trigger_retry_delay
 from interlock.decide.sla import next_instants
 from interlock.decide.undated import reopens_until
 from interlock.decide.watchdog import trigger_deadline
+from interlock.decide.why_facts import Facts
 from interlock.decide.why_verdict import advice, state, verdict
-from interlock.model.config import Mode, PipelineConfig, Schedule
+from interlock.model.config import Mode
 from interlock.model.durations import format_duration
-from interlock.model.keys import RunKey
-from interlock.model.run import DryRun, FailureCategory, FinalReason, Run, RunStatus, SlaKind, SlaOutcome, SlaState
+from interlock.model.run import FinalReason, Run, RunStatus, SlaKind, SlaOutcome
 from interlock.model.times import to_local, zone
 
 
@@ -63,93 +60,6 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     verdict: str
     sections: tuple[Section, ...]
     advice: str
-
-
-class RuleFact(msgspec.Struct, frozen=True):
-    """What a rule came to, and when the observation it read was received."""
-
-    result: RuleResult
-    received_at: datetime | None = None
-
-
-class AttemptFact(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt, as far as is known of it. `refused`: how often the target refused to start its job."""
-
-    number: int
-    source: str = ""
-    opened_at: datetime | None = None
-    opened_by: str = ""
-    requested_by: str = ""
-    passed_at: datetime | None = None
-    triggered_at: datetime | None = None
-    ended_at: datetime | None = None
-    job_id: str = ""
-    outcome: str = ""
-    error: str = ""
-    category: FailureCategory | None = None
-    warning: str = ""
-    refused: int = 0
-
-
-class NotableEvent(msgspec.Struct, frozen=True):
-    """An event of the run that is worth knowing."""
-
-    at: datetime
-    type: str
-    message: str
-
-
-class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything an explanation is made from.
-
-    `tick_at`: when the clock opens, or should have opened, this very run. `expected`: the schedule should have a run of
-    this period, if no calendar withholds it. `rules_at`: when the rules came to this;
-    None means as they stand now. `unreal`: why there can be no run of this period. `undated`: the sensors without a
-    period of their own that a rerun of this past period would read. `sla` is the stored state, or what it will be.
-    `next_start`: the schedule's next one.
-    """
-
-    config: PipelineConfig
-    schedule: Schedule
-    key: RunKey
-    now: datetime
-    run: Run | None = None
-    attempts: tuple[AttemptFact, ...] = ()
-    rules: tuple[RuleFact, ...] = ()
-    rules_at: datetime | None = None
-    withheld: str | None = None
-    unreal: NoSuchPeriod | None = None
-    undated: tuple[str, ...] = ()
-    awaited_upstreams: tuple[str, ...] = ()
-    place: Place | None = None
-    sla: SlaState | None = None
-    tick_at: datetime | None = None
-    expected: bool = True
-    watched_since: datetime | None = None
-    next_start: tuple[datetime, str] | None = None
-    events: tuple[NotableEvent, ...] = ()
-    dry: DryRun | None = None
-    config_changed: bool = False
-    reopen_for: timedelta = timedelta(hours=24)
-
-    @property
-    def failing(self) -> tuple[RuleFact, ...]:
-        """The rules that do not pass."""
-        return tuple(one for one in self.rules if not one.result.passed)
-
-    @property
-    def rules_pass(self) -> bool:
-        """What the rules come to together."""
-        passed = [one.result.passed for one in self.rules]
-        return any(passed) if self.config.validation.trigger is Mode.ANY else all(passed)
-
-    def at(self, instant: datetime) -> str:
-        """An instant as it is read at the schedule's place: `08:30 EST`, with its date when that is not today's."""
-        return words.clock(instant, self.schedule.timezone, self.now)
-
-    def when(self, instant: datetime) -> str:
-        """An instant with how far away it is: `08:30 EST (in 12m)`."""
-        return f"{self.at(instant)} ({words.distance(instant, self.now)})"
 
 
 def explain(facts: Facts) -> Explanation:

@@ -1,7 +1,7 @@
 """The first and the last line of an explanation: what is the matter, and what to do about it."""
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final, assert_never
+from typing import Final, assert_never
 
 from interlock.decide import why_words as words
 from interlock.decide.reruns import budget_key
@@ -9,18 +9,15 @@ from interlock.decide.retries import no_retry_left
 from interlock.decide.transitions import job_may_have_started
 from interlock.decide.undated import reopens_until
 from interlock.decide.values import show
+from interlock.decide.why_facts import Facts, RuleFact
 from interlock.model.config import Check
 from interlock.model.run import FinalReason, Run, RunStatus, Source
 from interlock.model.sensor import is_upstream
 
-if TYPE_CHECKING:
-    from interlock.decide.why import Facts, RuleFact
-
-
 _REFUSED: Final = "while it still runs, a rerun is refused"
 
 
-def state(facts: "Facts") -> str:
+def state(facts: Facts) -> str:
     """One of the five words people are shown, or what there is instead of a run."""
     if facts.config.dry_run:
         return "dry run"
@@ -31,13 +28,13 @@ def state(facts: "Facts") -> str:
     return "missed" if _missed(facts) else "not opened"
 
 
-def _missed(facts: "Facts") -> bool:
+def _missed(facts: Facts) -> bool:
     """The clock should have opened it while somebody was watching, and did not."""
     since = facts.watched_since
     return facts.tick_at is not None and facts.tick_at <= facts.now and (since is None or facts.tick_at >= since)
 
 
-def verdict(facts: "Facts") -> str:
+def verdict(facts: Facts) -> str:
     """What is the matter, in one line."""
     name = f"{facts.key.pipeline} for {facts.key.date}"
     if facts.config.dry_run:
@@ -45,7 +42,7 @@ def verdict(facts: "Facts") -> str:
     return f"{name} {_of_run(facts, facts.run) if facts.run is not None else _without_run(facts)}"
 
 
-def _dry(facts: "Facts") -> str:
+def _dry(facts: Facts) -> str:
     if facts.dry is None:
         return "is a dry run that nothing has begun yet: nothing is ever started"
     if facts.dry.would_trigger_at is not None:
@@ -53,7 +50,7 @@ def _dry(facts: "Facts") -> str:
     return f"is a dry run: it would be waiting; {_rules_summary(facts)}"
 
 
-def _without_run(facts: "Facts") -> str:
+def _without_run(facts: Facts) -> str:
     if facts.unreal is not None:
         return f"has not run, and never will: {facts.unreal}"
     if facts.withheld is not None:
@@ -71,7 +68,7 @@ def _without_run(facts: "Facts") -> str:
     return "has not run: nothing has opened it"
 
 
-def _of_run(facts: "Facts", run: Run) -> str:
+def _of_run(facts: Facts, run: Run) -> str:
     match run.status:
         case RunStatus.PENDING if facts.place is not None:
             return f"is waiting: it is ready and waits for {facts.place}"
@@ -98,7 +95,7 @@ def _of_run(facts: "Facts", run: Run) -> str:
             assert_never(run.status)
 
 
-def _ended_badly(facts: "Facts", run: Run) -> str:
+def _ended_badly(facts: Facts, run: Run) -> str:
     reason = run.final_reason
     ended = f" {facts.when(run.ended_at)}" if run.ended_at is not None else ""
     match reason:
@@ -124,19 +121,19 @@ def _ended_badly(facts: "Facts", run: Run) -> str:
             assert_never(reason)
 
 
-def _used_up(facts: "Facts") -> str:
+def _used_up(facts: Facts) -> str:
     """Which budget the last failure was paid from."""
     last = next((one.category for one in reversed(facts.attempts) if one.category is not None), None)
     job = facts.config.job
     return "its budget is used up" if job is None else no_retry_left(job, last, _had(facts))
 
 
-def _had(facts: "Facts") -> Counter[Source]:
+def _had(facts: Facts) -> Counter[Source]:
     """How many attempts each source has opened, the first not counted: it repeated nothing."""
     return Counter(Source(one.source) for one in facts.attempts if one.number > 1 and one.source in frozenset(Source))
 
 
-def _rules_summary(facts: "Facts") -> str:
+def _rules_summary(facts: Facts) -> str:
     count, failing = len(facts.rules), facts.failing
     passing = f"{count - len(failing)} of {count} rules pass"
     if not failing or facts.rules_pass:
@@ -147,14 +144,14 @@ def _rules_summary(facts: "Facts") -> str:
     return f"{passing}; {about}{more}"
 
 
-def _last_error(facts: "Facts") -> str:
+def _last_error(facts: Facts) -> str:
     return next((one.error for one in reversed(facts.attempts) if one.error), "")
 
 
 # --------------------------------------------------------------------------------------------------------- advice
 
 
-def advice(facts: "Facts") -> str:
+def advice(facts: Facts) -> str:
     """What to do, in one line."""
     if facts.config.dry_run:
         return "Nothing: set `dryRun: false` when what it observes is what you want."
@@ -163,7 +160,7 @@ def advice(facts: "Facts") -> str:
     return _advice_of_run(facts, facts.run)
 
 
-def _advice_without_run(facts: "Facts") -> str:
+def _advice_without_run(facts: Facts) -> str:
     if facts.unreal is not None:
         asked = (f"`interlock why {facts.key.pipeline} --date {one}{_schedule(facts)}`" for one in facts.unreal.nearest)
         return f"There is no such run. Ask for one that there is: {' or '.join(asked)}."
@@ -182,7 +179,7 @@ def _advice_without_run(facts: "Facts") -> str:
     return f"If it should have run: {_rerun(facts)}."
 
 
-def _advice_of_run(facts: "Facts", run: Run) -> str:
+def _advice_of_run(facts: Facts, run: Run) -> str:
     match run.status:
         case RunStatus.PENDING if run.passed_at is None:
             return _advice_for_rules(facts)
@@ -200,13 +197,13 @@ def _advice_of_run(facts: "Facts", run: Run) -> str:
             assert_never(run.status)
 
 
-def _advice_for_rules(facts: "Facts") -> str:
+def _advice_for_rules(facts: Facts) -> str:
     if not facts.failing or facts.rules_pass:
         return "Nothing: the rules pass now, it goes on by itself. If it does not, see `interlock doctor`."
     return f"{_fix(facts, facts.failing[0])}. It then goes on by itself."
 
 
-def _fix(facts: "Facts", failing: "RuleFact") -> str:
+def _fix(facts: Facts, failing: RuleFact) -> str:
     result = failing.result
     if is_upstream(result.key):
         upstream = result.key.partition(":")[2]
@@ -234,14 +231,14 @@ def _wanted(key: str, check: Check, field: str | None, value: object) -> str:
             return f"it needs {name} {signs[check]} {show(value)}"
 
 
-def _advice_for_running(facts: "Facts", run: Run) -> str:
+def _advice_for_running(facts: Facts, run: Run) -> str:
     expected = facts.config.sla.expected_duration if facts.config.sla is not None else None
     if expected is not None and run.triggered_at is not None and facts.now - run.triggered_at > expected:
         return f"It takes longer than the expected {words.span(expected)}: look at the job ({_job(run)})."
     return f"Nothing: the job is under way ({_job(run)})."
 
 
-def _advice_for_ended(facts: "Facts", run: Run) -> str:
+def _advice_for_ended(facts: Facts, run: Run) -> str:
     rerun = _rerun(facts)
     match run.final_reason:
         case FinalReason.VALIDATION_EXHAUSTED:
@@ -272,7 +269,7 @@ def _advice_for_ended(facts: "Facts", run: Run) -> str:
             assert_never(run.final_reason)
 
 
-def _advice_for_held(facts: "Facts", run: Run) -> str:
+def _advice_for_held(facts: Facts, run: Run) -> str:
     reopens = facts.schedule.evaluation.after_window == "reopen" and run.ended_at is not None
     if reopens and run.ended_at is not None and facts.now < run.ended_at + facts.reopen_for:
         if facts.failing and not facts.rules_pass:
@@ -281,7 +278,7 @@ def _advice_for_held(facts: "Facts", run: Run) -> str:
     return f"When the data is there, {_rerun(facts)}."
 
 
-def _with_period(facts: "Facts", run: Run) -> str:
+def _with_period(facts: Facts, run: Run) -> str:
     """What else such a write needs, once one without a period of its own comes too late."""
     until = reopens_until(facts.schedule, facts.key.period, run.first_opened_at, run.tick_at)
     return f", if it says that it is for {facts.key.date}" if facts.now >= until else ""
@@ -292,11 +289,11 @@ def _job(run: Run) -> str:
     return (run.job_id or run.run_id or "no job id yet") + claimed
 
 
-def _schedule(facts: "Facts") -> str:
+def _schedule(facts: Facts) -> str:
     return f" --schedule {facts.key.schedule}" if len(facts.config.all_schedules) > 1 else ""
 
 
-def _rerun(facts: "Facts") -> str:
+def _rerun(facts: Facts) -> str:
     command = f"`interlock rerun {facts.key.pipeline} --date {facts.key.date}{_schedule(facts)}`"
     if facts.undated:
         command += f" (it reads {', '.join(facts.undated)} as of now, whatever day that is about)"

@@ -15,6 +15,7 @@ from interlock.decide.expected import expected_granularity, expected_in, is_expe
 from interlock.decide.real_periods import no_such_period
 from interlock.decide.rules import RuleResult, evaluate
 from interlock.decide.watchdog import trigger_deadline
+from interlock.decide.why_facts import AttemptFact, Facts, NotableEvent, RuleFact
 from interlock.model import keys
 from interlock.model.config import PipelineConfig, Schedule, clock_time
 from interlock.model.errors import InvalidValueError, StoreError
@@ -155,7 +156,7 @@ def _due_at(config: PipelineConfig, schedule: Schedule, named: calendars.Calenda
 # ------------------------------------------------------------------------------------------------------- the facts
 
 
-def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts:
+def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> Facts:
     """Everything the store knows of a run, or of a run that does not exist."""
     detail = run_views.run(store, key, now)
     run = records.get_run(store, key) if detail is not None else None
@@ -166,7 +167,7 @@ def gather(store: Store, found: Stored, key: RunKey, now: datetime) -> why.Facts
     rules, rules_at = _rules(store, config, key, run, detail, now)
     state = records.get_sla(store, key) if run is not None else _promised(store, found, key, now)
     upcoming = plan.next_start(schedule, named, now)
-    return why.Facts(
+    return Facts(
         config=config,
         schedule=schedule,
         key=key,
@@ -230,13 +231,13 @@ def _promised(store: Store, found: Stored, key: RunKey, now: datetime) -> SlaSta
 
 def _rules(
     store: Store, config: PipelineConfig, key: RunKey, run: Run | None, detail: RunDetail | None, now: datetime
-) -> tuple[list[why.RuleFact], datetime | None]:
+) -> tuple[list[RuleFact], datetime | None]:
     """As they stand now while that matters; otherwise as they were when the attempt was decided."""
     held = run is not None and run.final_reason is FinalReason.VALIDATION_EXHAUSTED
     waiting = run is None or (run.status is RunStatus.PENDING and run.passed_at is None)
     if not (waiting or held) and detail is not None and detail.rules:
         at = detail.passed_at or detail.ended_at
-        return [why.RuleFact(result) for result in detail.rules], at
+        return [RuleFact(result) for result in detail.rules], at
     rules = config.validation.rules
     observed = readiness.gather(store, config, key, [rule.key for rule in rules])
     # Of a run that gave up it matters what would open it again.
@@ -245,7 +246,7 @@ def _rules(
     received = [sensors.select(sensors.reading_of(rule), observed, scope, now).sensor for rule in rules]
     failing = probing.failures(store, config, key)
     return [
-        why.RuleFact(_with_probe(result, failing), one.received_at if one is not None else None)
+        RuleFact(_with_probe(result, failing), one.received_at if one is not None else None)
         for result, one in zip(verdict.results, received, strict=True)
     ], None
 
@@ -257,10 +258,10 @@ def _with_probe(result: RuleResult, failing: Mapping[str, str]) -> RuleResult:
     return msgspec.structs.replace(result, reason=f"{result.reason}; its probe fails: {failing[result.key]}")
 
 
-def _attempts(detail: RunDetail) -> Iterator[why.AttemptFact]:
+def _attempts(detail: RunDetail) -> Iterator[AttemptFact]:
     for one in detail.attempts:
         log = [record for record in detail.job_log if record.attempt == one.attempt]
-        yield why.AttemptFact(
+        yield AttemptFact(
             number=one.attempt,
             source=one.source.value if one.source is not None else "",
             opened_at=one.opened_at,
@@ -292,6 +293,6 @@ def _error(attempt: Attempt, log: Sequence[JobRecord]) -> str:
     return f"{last.error}{category}"
 
 
-def _notable(detail: RunDetail) -> Iterator[why.NotableEvent]:
+def _notable(detail: RunDetail) -> Iterator[NotableEvent]:
     worth = [one for one in detail.events if one.type in _NOTEWORTHY]
-    yield from (why.NotableEvent(one.timestamp, one.type.value, one.message) for one in worth[-_MOST_EVENTS:])
+    yield from (NotableEvent(one.timestamp, one.type.value, one.message) for one in worth[-_MOST_EVENTS:])

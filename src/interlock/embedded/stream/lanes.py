@@ -77,7 +77,7 @@ class Partition:
         self._segments.extendleft(reversed(segments))
 
 
-class Delivery:
+class Handover:
     """One call of the handler, and what follows from its failure."""
 
     def __init__(self, handler: Handler, bury: Bury, clock: Clock, tries: int) -> None:
@@ -120,7 +120,7 @@ class Lanes:
 
     def __init__(
         self,
-        delivery: Delivery,
+        handover: Handover,
         spawn: Spawn,
         more: Callable[[], None],
         *,
@@ -128,7 +128,7 @@ class Lanes:
         window: int,
         start: int,
     ) -> None:
-        self._delivery = delivery
+        self._handover = handover
         self._spawn = spawn
         self._more = more
         self._batch_size = batch_size
@@ -213,7 +213,7 @@ class Lanes:
     def _step(self, pk: str, partition: Partition) -> Step:
         """One call of the handler."""
         try:
-            return self._delivery.step(partition)
+            return self._handover.step(partition)
         except Exception as error:  # noqa: BLE001  neither handled nor made a dead letter: keep the record, try again
             _log.error("the store failed its consumer; trying again", pk=pk, error=str(error))
             return Step(pause=_BROKEN_STORE_PAUSE)

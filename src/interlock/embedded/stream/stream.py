@@ -14,7 +14,7 @@ import msgspec
 
 from interlock.embedded.sqlite.database import Database, Row
 from interlock.embedded.stream.dead_letters import Failure, LetterKind, bury
-from interlock.embedded.stream.lanes import Delivery, Handler, Lanes, Partition
+from interlock.embedded.stream.lanes import Handler, Handover, Lanes, Partition
 from interlock.logs import get_logger
 from interlock.model.errors import StoreError
 from interlock.model.keys import Table
@@ -53,7 +53,7 @@ class StreamConsumer:
         """`handler`: when this runs, it is called on fibers of the writer thread: it may wait for commits only."""
         self.name = name
         self._database = database
-        self._delivery = Delivery(handler, self._bury, database.clock, tries)
+        self._handover = Handover(handler, self._bury, database.clock, tries)
         self._batch_size = batch_size
         self._tables = [table.value for table in tables]
         marks = ", ".join("?" for _ in tables)
@@ -110,7 +110,7 @@ class StreamConsumer:
         for change in batch:
             partition.add(change)
         while partition:
-            self._delivery.step(partition)
+            self._handover.step(partition)
 
     # ------------------------------------------------------------------------------------------------ running
 
@@ -134,7 +134,7 @@ class StreamConsumer:
         """Deliver changes as they come, until `stop`. Raises what a handler raised that is no Exception."""
         self._read_to = self._registered()
         lanes = Lanes(
-            self._delivery,
+            self._handover,
             self._database.spawn,
             self._hear,
             batch_size=self._batch_size,
