@@ -48,7 +48,7 @@ def test_a_group_wakes_its_loop_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
         busy = database.submit(block)
         begun.wait(10)
-        waiting = [store.submit([put(f"k{index}")], loop) for index in range(20)]
+        waiting = [store.submit_on(loop, [put(f"k{index}")]) for index in range(20)]
         go_on.set()
         found = await asyncio.gather(*waiting)
         busy.result(10)
@@ -64,14 +64,15 @@ def test_a_group_wakes_its_loop_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_submitted_commit_is_a_commit(tmp_path: Path, inline: bool) -> None:
     async def play(store: SqliteStore) -> None:
         loop = asyncio.get_running_loop()
-        assert await store.submit([put("a", new=True)], loop) is None
-        assert await store.submit([put("a", new=True), put("b")], loop) == Conflict((0,))
+        assert await store.submit_on(loop, [put("a", new=True)]) is None
+        assert await store.submit_on(loop, [put("a", new=True), put("b")]) == Conflict((0,))
+        assert await asyncio.wrap_future(store.submit([put("c")])) is None
         with pytest.raises(CommitRefusedError, match="written twice"):
-            store.submit([put("a"), put("a")], loop)
+            store.submit_on(loop, [put("a"), put("a")])
 
     with opened(tmp_path / "store.db", inline=inline) as (_, store):
         asyncio.run(play(store))
-        assert [record.key.sk for record in store.query(Table.CONTROL, "PIPELINE#p")] == ["SENSOR#a"]
+        assert [record.key.sk for record in store.query(Table.CONTROL, "PIPELINE#p")] == ["SENSOR#a", "SENSOR#c"]
 
 
 def test_what_a_work_raises_reaches_who_waits(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.events import Event
 from interlock.ports.clock import Clock
-from interlock.ports.store import Put, Store
+from interlock.ports.store import Conflict, Put, Store
 
 _EVERY: Final = timedelta(minutes=5)
 _COUNTED_FOR: Final = timedelta(seconds=15)
@@ -121,7 +121,7 @@ class Console:
         settings = replace(Controller(given).control_settings, execution_timeout=deployed_timeout(self.environment))
         return replace(self._controller.control, settings=settings)
 
-    def submit(self, put: Put) -> "Future[object]":
+    def submit(self, put: Put) -> "Future[Conflict | None]":
         """Commit one write on a thread: DynamoDB answers in its time."""
         return self._writers.submit(lambda: self.store.commit([put]))
 

@@ -164,7 +164,7 @@ class PlainWrites:
             writing.known_pipeline(service.control, pipeline)
         put, written = writing.prepare_checked(service.control, pipeline, config, key, observation, by=caller.name)
         self._rates.take(caller.name)
-        return written, service.store.submit([put], asyncio.get_running_loop())
+        return written, service.store.submit_on(asyncio.get_running_loop(), [put])
 
     async def _finish(self, begun: _Begun, scope: Scope, send: Send) -> None:
         self._watch(begun.committed, begun.at + ANSWER_SECONDS)

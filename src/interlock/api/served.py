@@ -21,7 +21,7 @@ from interlock.embedded.stream.feed import FeedEvent, Listener, SensorListener
 from interlock.model.config import PipelineConfig
 from interlock.model.events import Event
 from interlock.ports.clock import Clock
-from interlock.ports.store import Put, Store
+from interlock.ports.store import Conflict, Put, Store
 
 
 class ServedSettings(Protocol):
@@ -167,7 +167,7 @@ class Served(Protocol):
         """One pass of the watchdog, now; the checks that failed."""
         ...
 
-    def submit(self, put: Put) -> "Future[object]":
+    def submit(self, put: Put) -> "Future[Conflict | None]":
         """Commit one write, from the event loop: the future ends when it is durable."""
         ...
 

@@ -53,14 +53,13 @@ from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, StoreError
 from interlock.model.events import Event
 from interlock.model.keys import RunKey
-from interlock.model.times import epoch_millis
 from interlock.ownership import Trust
 from interlock.ports.clock import Clock
 from interlock.ports.job_targets import TargetSettings
 from interlock.ports.jobs import JobRunner
 from interlock.ports.probes import Prober
 from interlock.ports.secrets import Secrets
-from interlock.ports.store import Put
+from interlock.ports.store import Conflict, Put
 from interlock.probes.registry import Probes, ProbeSettings
 
 _log = get_logger(__name__)
@@ -181,11 +180,9 @@ class Service:
         """One pass of the watchdog, now; the checks that failed."""
         return self.runtime.watch()
 
-    def submit(self, put: Put) -> "Future[object]":
+    def submit(self, put: Put) -> "Future[Conflict | None]":
         """Commit one write; many that wait share a commit."""
-        return self.database.submit(
-            lambda connection: self.store.apply(connection, [put], epoch_millis(self.clock.now()))
-        )
+        return self.store.submit([put])
 
     def commit_all(self, commits: Sequence[Sequence[Put]]) -> None:
         """Several commits in this order, which share a flush."""

@@ -7,6 +7,7 @@ that the writes then change.
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import lru_cache
 from math import ceil, isfinite
@@ -166,17 +167,16 @@ class SqliteStore:
         """All of the writes, or none and the reason. Nothing to write is no error."""
         if not writes:
             return None
-        # Checked and encoded here, on the caller's thread: the writer's time is everybody's.
-        encoded = check_commit(writes)
         try:
-            # The time is taken inside, so that the times of the changes are in commit order.
-            return self._database.write(
-                lambda connection: _apply(connection, self._placed(writes), encoded, epoch_millis(self._clock.now()))
-            )
+            return self._database.write(self._work(writes))
         except sqlite3.IntegrityError as error:
             raise StoreError(f"the store's tables contradict themselves: {error}") from error
 
-    def submit(self, writes: Sequence[Write], loop: asyncio.AbstractEventLoop) -> "asyncio.Future[Conflict | None]":
+    def submit(self, writes: Sequence[Write]) -> "Future[Conflict | None]":
+        """As `commit`, for a caller that does not wait."""
+        return self._database.submit(self._work(writes))
+
+    def submit_on(self, loop: asyncio.AbstractEventLoop, writes: Sequence[Write]) -> "asyncio.Future[Conflict | None]":
         """As `commit`, for a coroutine of that loop, which must not wait on its thread."""
         return self._database.submit_on(loop, self._work(writes))
 
@@ -191,6 +191,7 @@ class SqliteStore:
     def _work(self, writes: Sequence[Write]) -> Callable[[sqlite3.Connection], Conflict | None]:
         """A commit as work for the writer: checked and encoded here, since the writer's time is everybody's."""
         encoded = check_commit(writes)
+        # The time is taken inside, so that the times of the changes are in commit order.
         return lambda connection: _apply(connection, self._placed(writes), encoded, epoch_millis(self._clock.now()))
 
     def apply(self, connection: sqlite3.Connection, writes: Sequence[Write], now_ms: int) -> Conflict | None:
