@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +13,15 @@ import yaml
 from interlock.cli.init import PROJECT
 from interlock.config.documents import Document, read_document
 from interlock.config.stored import read_stored
+from interlock.control import event_sink, router
+from interlock.control.alerts import alert_dispatcher
 from interlock.model.config import Calendar, PipelineConfig
 from interlock.model.config_descriptions import DESCRIPTIONS
 from interlock.model.events import EventType
 from interlock.model.job_configs import JOB_CONFIGS
 from interlock.model.probe_configs import PROBE_CONFIGS
+from interlock.model.run import RunStatus
+from interlock.ports.timers import TimerKind
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 PAGES: Final = sorted(DOCS.rglob("*.md"))
@@ -94,3 +98,20 @@ def test_event_names_in_the_pages_exist() -> None:
     }
     statuses = {"JOB_POLL_EXHAUSTED"}
     assert ours - set(EventType) - statuses == set()
+
+
+def test_the_page_of_the_stream_names_every_change_handler_and_every_timer() -> None:
+    rows = [line for line in (DOCS / "stream.md").read_text().splitlines() if line.startswith("| ")]
+    for prefix, handler in router._ROUTES:
+        if handler.__name__ != "<lambda>":  # a change from which nothing follows
+            assert any(f"`{prefix}" in row and f"`{handler.__name__}`" in row for row in rows), handler.__name__
+    others: tuple[Callable[..., None], ...] = (
+        router.job_logged, router.route, event_sink.handle, alert_dispatcher.handle,
+    )  # fmt: skip
+    for other in others:
+        named = {other.__name__, f"{other.__module__.rpartition('.')[2]}.{other.__name__}"}
+        assert any(f"`{name}`" in row for name in named for row in rows), named
+    for kind in TimerKind:
+        assert any(row.startswith(f"| timer `{kind}`") for row in rows), kind
+    for status in RunStatus:
+        assert any(row.startswith("| `TRIGGER#") and status in row for row in rows), status
