@@ -21,12 +21,13 @@ _PROC: Final = Path("/proc")
 
 
 class OwnerRecord(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Where a controller of this user listens, and where its token is."""
+    """Where a controller of this user listens, where its token is, and the certificate that it shows, as PEM."""
 
     url: str
     pid: int
     process_start: str
     token_file: str
+    certificate: str = ""
 
 
 def record_file(port: int) -> Path | None:
@@ -38,7 +39,7 @@ def record_file(port: int) -> Path | None:
     return folder / "interlock" / "servers" / f"{port}.json" if folder.is_absolute() else None
 
 
-def leave_record(url: str, token_file: Path) -> Path | None:
+def leave_record(url: str, token_file: Path, *, certificate: str = "") -> Path | None:
     """Leave the record of this process; the file, or None for a user without a state folder. Raises OSError."""
     path = record_file(urlsplit(url).port or 80)
     if path is None:
@@ -46,7 +47,13 @@ def leave_record(url: str, token_file: Path) -> Path | None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _remove_stale(path.parent)
     pid = os.getpid()
-    record = OwnerRecord(url=url, pid=pid, process_start=process_start(pid), token_file=str(token_file.absolute()))
+    record = OwnerRecord(
+        url=url,
+        pid=pid,
+        process_start=process_start(pid),
+        token_file=str(token_file.absolute()),
+        certificate=certificate,
+    )
     write_private(path, msgspec.json.encode(record))
     return path
 
@@ -83,23 +90,34 @@ def write_private(path: Path, content: bytes) -> None:
 
 def find_token(url: str) -> str:
     """The owner's token of the controller at that very address, if it is one of this user; "" otherwise."""
+    record = find_record(url)
+    return "" if record is None else _read_own(Path(record.token_file)).decode("ascii", "replace").strip()
+
+
+def find_certificate(url: str) -> str:
+    """The certificate of the controller at that very address, if it is one of this user, as PEM; "" otherwise."""
+    record = find_record(url)
+    return "" if record is None else record.certificate
+
+
+def find_record(url: str) -> OwnerRecord | None:
+    """What a controller of this user that still lives has left of itself, if it listens at that very address."""
     try:
         parts = urlsplit(url)
         port, address = parts.port, ip_address(parts.hostname or "")
     except ValueError:
-        return ""
-    if parts.scheme != "http" or port is None or not address.is_loopback:
-        return ""
+        return None
+    if port is None or not address.is_loopback:
+        return None
     path = record_file(port)
     content = _read_own(path) if path is not None else b""
     try:
         record = msgspec.json.decode(content, type=OwnerRecord)
-        same = ip_address(urlsplit(record.url).hostname or "") == address and urlsplit(record.url).port == port
+        own = urlsplit(record.url)
+        same = (own.scheme, ip_address(own.hostname or ""), own.port) == (parts.scheme, address, port)
     except (msgspec.DecodeError, ValueError):
-        return ""
-    if not same or not _is_own_process(record):
-        return ""
-    return _read_own(Path(record.token_file)).decode("ascii", "replace").strip()
+        return None
+    return record if same and _is_own_process(record) else None
 
 
 def _read_own(path: Path) -> bytes:

@@ -107,7 +107,7 @@ def test_importing_the_package_loads_nothing() -> None:
 def test_importing_the_sdk_loads_nothing_of_the_controller() -> None:
     loaded = _loaded_after("from interlock import Client, AsyncClient")
     ours = {name for name in loaded if name.startswith("interlock.")}
-    assert {name.split(".")[1] for name in ours} == {"client", "model", "owner_record"}
+    assert {name.split(".")[1] for name in ours} == {"believed", "client", "model", "owner_record"}
     assert not loaded & {"httpx", "asyncio", "sqlite3", "yaml", "zoneinfo", "typer", "rich", "structlog"}
 
 

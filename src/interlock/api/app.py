@@ -1,6 +1,5 @@
 """The ASGI application over one controller: the routes, their description, and what surrounds them."""
 
-import os
 from typing import Any, Final, cast
 
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -37,6 +36,7 @@ from interlock.api.plain_writes import PlainWrites
 from interlock.api.served import Served
 from interlock.api.state import AppState
 from interlock.api.stream_shares import StreamLimits
+from interlock.api.transport import Ways
 from interlock.api.write_rates import WriteRates
 from interlock.embedded.service import Service
 
@@ -78,6 +78,7 @@ def create_app(
     public_url: str = "",
     streams: StreamLimits = stream_shares.DEFAULT,
     writes_per_second: int = 0,
+    ways: Ways | None = None,
 ) -> Asgi:
     """The application; `Served` is started and stopped by the caller. `public_url`: where a proxy shows the page."""
     metrics = Metrics(service)
@@ -89,8 +90,8 @@ def create_app(
         public_url=public_url,
     )
     gate = Gate(create_api(state), state, streams=streams)
-    # What a proxy on this machine says of its client; as uvicorn would have it, but not for plain writes.
-    proxied = ProxyHeadersMiddleware(cast(Any, gate), os.environ.get("FORWARDED_ALLOW_IPS", "127.0.0.1"))
+    # What a proxy that is trusted says of its client; as uvicorn would have it, but not for plain writes.
+    proxied = ProxyHeadersMiddleware(cast(Any, gate), (ways or Ways()).believed)
     answered = cast(Asgi, proxied)
     return PlainWrites(answered, service, state) if isinstance(service, Service) else answered
 

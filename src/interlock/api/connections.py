@@ -18,13 +18,15 @@ from typing import Any, Final
 
 import msgspec
 import structlog
+from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from interlock.api import problems
 from interlock.api.connection_table import ConnectionTable, Place, peer_of
-from interlock.api.credentials import CONNECTION, OWN_USER, PEER
+from interlock.api.credentials import CONNECTION, OWN_USER, PEER, SAFE_WAY
 from interlock.api.gate import HEALTH
 from interlock.api.peers import is_own_user, local_user
+from interlock.api.transport import Ways
 
 _MOST: Final = 2000
 # More than this is not written while the client does not read.
@@ -83,6 +85,7 @@ class Connection(HttpToolsProtocol):
     limits: ConnectionLimits
     table: "ConnectionTable[Connection]"
     quiet_until: dict[str, float]
+    ways: Ways
     _place = Place.SERVED
     _late: asyncio.TimerHandle | None = None
     _unread: asyncio.TimerHandle | None = None
@@ -100,7 +103,13 @@ class Connection(HttpToolsProtocol):
         # At once: of a client that closes its end while it is answered, nobody could tell later.
         user = local_user(self.client, self.server)
         peer = peer_of(self.client[0] if self.client else None, user)
-        self.app_state = {**self.app_state, OWN_USER: is_own_user(user), PEER: peer, CONNECTION: self}
+        self.app_state = {
+            **self.app_state,
+            OWN_USER: is_own_user(user),
+            PEER: peer,
+            CONNECTION: self,
+            SAFE_WAY: self._is_safe_way(),
+        }
         self._place, ended = self.table.enter(self, peer)
         if ended is not None:
             ended.transport.abort()
@@ -111,6 +120,10 @@ class Connection(HttpToolsProtocol):
             transport.abort()
         else:
             self._expect_a_head()
+
+    def _is_safe_way(self) -> bool:
+        client, server = (end[0] if end else None for end in (self.client, self.server))
+        return self.ways.may_carry_token(self.scheme, client, server)
 
     def data_received(self, data: bytes) -> None:
         """The limit is for the whole head: more bytes do not prolong it."""
@@ -283,10 +296,17 @@ class Connection(HttpToolsProtocol):
             _log.warning(what, **facts)
 
 
-def limited(limits: ConnectionLimits) -> type[Connection]:
+def limited(limits: ConnectionLimits, ways: Ways | None = None) -> type[Connection]:
     """Connections within these limits, for uvicorn to make."""
     table: ConnectionTable[Connection] = ConnectionTable(limits.connections, limits.share, limits.reserved)
-    return type("LimitedConnection", (Connection,), {"limits": limits, "table": table, "quiet_until": {}})
+    own = {"limits": limits, "table": table, "quiet_until": {}, "ways": ways or Ways()}
+    return type("LimitedConnection", (Connection,), own)
+
+
+def limits_of(config: Config) -> ConnectionLimits:
+    """The limits of a server that was made with `limited`."""
+    protocol = config.http_protocol_class
+    return protocol.limits if issubclass(protocol, Connection) else ConnectionLimits.of_this_process()
 
 
 def _refusal(status: HTTPStatus, slug: str, detail: str) -> bytes:

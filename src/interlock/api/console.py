@@ -41,6 +41,7 @@ from interlock.embedded.access.tokens import Tokens
 from interlock.embedded.alerts.delivery_rows import DeliveryState
 from interlock.embedded.alerts.delivery_views import DeliveryView
 from interlock.embedded.clock import SystemClock
+from interlock.embedded.health import HealthChecks
 from interlock.embedded.runtime import WatchdogState
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.stream.dead_letters import DeadLetter, LetterKind
@@ -72,6 +73,7 @@ class Console:
     def __init__(self, environment: Environment, settings: ConsoleSettings, clock: Clock | None = None) -> None:
         self.settings = settings
         self.clock = clock or SystemClock()
+        self.degradation_checks = HealthChecks()
         self.environment = environment
         self.database = Database.open(settings.state, clock=self.clock)
         self.tokens = Tokens(self.database)
@@ -221,7 +223,7 @@ class Console:
         try:
             letters = self._count_letters()
             said = [f"{letters} dead letters (`interlock dlq list`)"] if letters else []
-            return [*file_degradations(self.store), *said]
+            return [*file_degradations(self.store), *said, *self.degradation_checks.answers()]
         except InterlockError as error:
             return [f"the queues cannot be counted: {error}"]
 

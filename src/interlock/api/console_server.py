@@ -9,8 +9,19 @@ from interlock.api import stream_shares
 from interlock.api.connections import ConnectionLimits
 from interlock.api.console import Console
 from interlock.api.ending import GRACE_SECONDS, Ending
-from interlock.api.server import InterlockServer, access_of, bind, check_exposure, server_config, url_of
+from interlock.api.server import (
+    InterlockServer,
+    access_of,
+    bind,
+    certificates_of,
+    check_exposure,
+    followed,
+    server_config,
+    url_of,
+    warn_of_plain_http,
+)
 from interlock.api.stream_shares import StreamLimits
+from interlock.api.transport import Transport, Ways
 
 _log = structlog.get_logger("interlock.console")
 
@@ -22,6 +33,7 @@ class ConsoleServer:
     host: str = "127.0.0.1"
     port: int = 8765
     public_url: str = ""
+    transport: Transport = field(default_factory=Transport)
     limits: ConnectionLimits = field(default_factory=ConnectionLimits.of_this_process)
     streams: StreamLimits = stream_shares.DEFAULT
 
@@ -36,10 +48,20 @@ def serve_console(settings: ConsoleServer, console: Console) -> None:
         raise
     try:
         check_exposure(settings.host, console)
-        url = url_of(settings.host, listener.getsockname()[1])
-        config = server_config(console, settings.limits, public_url=settings.public_url, streams=settings.streams)
-        server = InterlockServer(config, console, ending)
-        with server.capture_signals():
+        certificates = certificates_of(settings.transport, console.clock)
+        warn_of_plain_http(settings.host, settings.transport)
+        url = url_of(settings.host, listener.getsockname()[1], tls=certificates is not None)
+        config = server_config(
+            console,
+            settings.limits,
+            public_url=settings.public_url,
+            streams=settings.streams,
+            ways=Ways(settings.transport.trusted_proxies),
+        )
+        if certificates is not None:
+            console.degradation_checks.add(certificates.problems)
+        server = InterlockServer(config, console, ending, certificates)
+        with server.capture_signals(), followed(certificates):
             console.start()
             environment = str(console.environment.address)
             _log.info("serving", url=url, environment=environment, access=access_of(console))

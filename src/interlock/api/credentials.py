@@ -20,6 +20,7 @@ _HEADER: Final = HEADER.lower().encode()
 OWN_USER: Final = "own_user"
 CONNECTION: Final = "connection"
 PEER: Final = "peer"
+SAFE_WAY: Final = "safe_way"
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 Headers = Mapping[bytes, bytes]
 

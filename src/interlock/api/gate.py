@@ -21,7 +21,15 @@ import structlog
 from interlock.api import problems, stream_shares
 from interlock.api.answers import Answer, takes_gzip
 from interlock.api.auth import authenticate
-from interlock.api.credentials import PEER, READING, check_own_page, credentials_of, headers_of, origin_of
+from interlock.api.credentials import (
+    PEER,
+    READING,
+    SAFE_WAY,
+    check_own_page,
+    credentials_of,
+    headers_of,
+    origin_of,
+)
 from interlock.api.hosts import hostname, is_loopback_name
 from interlock.api.http.messages import Asgi, Message, Receive, Scope, Send
 from interlock.api.problems import RequestError
@@ -135,6 +143,7 @@ class Gate:
                 HTTPStatus.REQUEST_URI_TOO_LONG, "too-large", f"an address of more than {MAX_TARGET} bytes"
             )
         _check_framing(scope)
+        _check_way(scope, headers)
         if scope["method"] not in READING and self._is_by_cookie(scope, headers):
             check_own_page(scope, headers, self._public_origin)
         if self._tokens.required():
@@ -230,6 +239,19 @@ async def _drain(receive: Receive) -> None:
                 read += len(message.get("body", b""))
                 if not message.get("more_body", False):
                     return
+
+
+def _check_way(scope: Scope, headers: MutableMapping[bytes, bytes]) -> None:
+    """No token in the clear: whoever listened on the way has it, and it had better be changed."""
+    if scope["state"].get(SAFE_WAY, True):
+        return
+    shown = credentials_of(scope, headers)
+    if shown.authorization or shown.session or scope["path"] == SESSION:
+        detail = (
+            "a token over plain HTTP is refused, since others on the way can read it: use https (`serve --tls-cert`)"
+            ", or a proxy that interlock.toml names in trusted_proxies; `interlock token rotate` makes a token new"
+        )
+        raise RequestError(HTTPStatus.FORBIDDEN, "insecure-transport", detail)
 
 
 def _check_framing(scope: Scope) -> None:

@@ -23,7 +23,7 @@ import structlog
 from interlock.api.answers import ALWAYS, Answer
 from interlock.api.auth import Principal, authenticate
 from interlock.api.connections import Connection
-from interlock.api.credentials import CONNECTION, credentials_of
+from interlock.api.credentials import CONNECTION, SAFE_WAY, credentials_of
 from interlock.api.gate import ANSWER_SECONDS, MAX_TARGET, SENSOR_BYTES, cut_short, request_id_of, too_late
 from interlock.api.hosts import is_own_host
 from interlock.api.http.messages import Asgi, Header, Receive, Scope, Send
@@ -110,6 +110,7 @@ class PlainWrites:
             or len(headers) != len(scope["headers"])
             or not _NOT_PLAIN.isdisjoint(headers)
             or not isinstance(connection, Connection)
+            or not scope["state"].get(SAFE_WAY, True)
         ):
             return None
         return _Plain(connection, headers, *found.groups())

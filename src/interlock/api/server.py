@@ -11,22 +11,25 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Final, cast
 
 import structlog
 import uvicorn
 
 from interlock.api import stream_shares
 from interlock.api.app import create_app
-from interlock.api.connections import ConnectionLimits, limited
+from interlock.api.connections import ConnectionLimits, limited, limits_of
 from interlock.api.ending import GRACE_SECONDS, REQUEST_SECONDS, Ending
 from interlock.api.hosts import is_loopback_name
 from interlock.api.served import Served
 from interlock.api.stream_shares import StreamLimits
+from interlock.api.tls import Certificates
+from interlock.api.tls_listener import TlsListener
+from interlock.api.transport import Transport, Ways
 from interlock.embedded.access import owner_token
 from interlock.embedded.access.tokens import EXPIRES_SOON
+from interlock.embedded.clock import SystemClock
 from interlock.embedded.process.announcement import Announcement
 from interlock.embedded.process.process_end import FAILED, end_process
 from interlock.embedded.service import Service, ServiceSettings
@@ -51,6 +54,7 @@ class ServeSettings:
     host: str = "127.0.0.1"
     port: int = 8765
     public_url: str = ""
+    transport: Transport = field(default_factory=Transport)
     limits: ConnectionLimits = field(default_factory=ConnectionLimits.of_this_process)
     streams: StreamLimits = field(default_factory=StreamLimits)
     writes_per_second: int = 0
@@ -71,6 +75,7 @@ def serve(
     """Run until a signal. Returns after a clean end."""
     listener = bind(settings.host, settings.port)
     try:
+        certificates = certificates_of(settings.transport, clock or SystemClock())
         service = Service(settings.service, clock=clock)
     except BaseException:
         listener.close()
@@ -79,7 +84,9 @@ def serve(
     ending = Ending(settings.grace)
     try:
         check_exposure(settings.host, service)
-        _run(settings, service, listener, beside, ending)
+        warn_of_plain_http(settings.host, settings.transport)
+        with followed(certificates):
+            _run(settings, service, _Listening(listener, certificates), beside, ending)
     except BaseException:
         # What failed on its way up may fail on its way down, and is not to hide the reason.
         ending.begin()
@@ -94,14 +101,28 @@ def serve(
         ending.done()
 
 
-def _run(settings: ServeSettings, service: Service, listener: socket.socket, beside: Beside, ending: Ending) -> None:
-    url = url_of(settings.host, listener.getsockname()[1])
+@dataclass(frozen=True, slots=True)
+class _Listening:
+    """Where it listens, and with which certificate."""
+
+    socket: socket.socket
+    certificates: Certificates | None
+
+
+def _run(settings: ServeSettings, service: Service, listening: _Listening, beside: Beside, ending: Ending) -> None:
+    certificates = listening.certificates
+    url = url_of(settings.host, listening.socket.getsockname()[1], tls=certificates is not None)
     service.callbacks.base_url = settings.public_url or url
-    server = InterlockServer(_config(settings, service), service, ending)
+    server = InterlockServer(_config(settings, service), service, ending, certificates)
+    if certificates is not None:
+        service.degradation_checks.add(certificates.problems)
     # From before it can be found: a signal on the way up ends in order as well.
     with server.capture_signals():
         applied = service.start()
-        with _announced(settings.service.store, url, service), _owner_token(settings, url, service):
+        with (
+            _announced(settings, url, service, certificates),
+            _owner_token(settings, url, service, certificates),
+        ):
             _log.info(
                 "serving",
                 url=url,
@@ -112,7 +133,7 @@ def _run(settings: ServeSettings, service: Service, listener: socket.socket, bes
             )
             _warn_of_tokens(service)
             with beside(service, url):
-                server.run(sockets=[listener])
+                server.run(sockets=[listening.socket])
 
 
 def _warn_of_tokens(service: Service) -> None:
@@ -137,6 +158,7 @@ def _config(settings: ServeSettings, service: Service) -> uvicorn.Config:
         public_url=settings.public_url,
         streams=settings.streams,
         writes_per_second=settings.writes_per_second,
+        ways=Ways(settings.transport.trusted_proxies),
     )
 
 
@@ -147,14 +169,17 @@ def server_config(
     public_url: str = "",
     streams: StreamLimits = stream_shares.DEFAULT,
     writes_per_second: int = 0,
+    ways: Ways | None = None,
 ) -> uvicorn.Config:
     """uvicorn as we run it."""
+    ways = ways or Ways()
     return uvicorn.Config(
         create_app(
             service,
             public_url=public_url,
             streams=streams.within(limits.connections),
             writes_per_second=writes_per_second,
+            ways=ways,
         ),
         proxy_headers=False,  # the application has them read, where they matter
         log_config=None,
@@ -163,7 +188,7 @@ def server_config(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=REQUEST_SECONDS,
         limit_concurrency=limits.most + 1,  # of requests under way: clients may be gone before their answers are ready
-        http=limited(limits),
+        http=limited(limits, ways),
         ws="none",
         lifespan="on",
     )
@@ -172,10 +197,28 @@ def server_config(
 class InterlockServer(uvicorn.Server):
     """uvicorn, with our own idea of signals: it would die of the first one again once it has stopped."""
 
-    def __init__(self, config: uvicorn.Config, service: Served, ending: Ending) -> None:
+    def __init__(
+        self, config: uvicorn.Config, service: Served, ending: Ending, certificates: Certificates | None = None
+    ) -> None:
         super().__init__(config)
         self._service = service
         self._ending = ending
+        self._certificates = certificates
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """With TLS, connections are accepted by `tls_listener`."""
+        if self._certificates is None:
+            await super().startup(sockets)
+            return
+        await super().startup([])
+        for one in sockets or []:
+            listener = TlsListener(one, self._connection, self._certificates, limits_of(self.config))
+            listener.start()
+            self.servers.append(cast(asyncio.Server, listener))
+
+    def _connection(self) -> asyncio.Protocol:
+        make = cast(Callable[..., asyncio.Protocol], self.config.http_protocol_class)
+        return make(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -215,11 +258,18 @@ def _writer_died(error: BaseException) -> None:
 
 
 @contextmanager
-def _announced(store: Path | None, url: str, service: Service) -> Iterator[None]:
+def _announced(
+    settings: ServeSettings, url: str, service: Service, certificates: Certificates | None
+) -> Iterator[None]:
+    store = settings.service.store
     if store is None:
         yield
         return
     announcement = Announcement(store, url, service.clock.now())
+    if certificates is not None:
+        announcement.public_url = settings.public_url
+        announcement.certificate = certificates.text
+        certificates.changed.append(announcement.show)
     service.degradation_checks.add(announcement.problems)
     announcement.start()
     try:
@@ -228,11 +278,17 @@ def _announced(store: Path | None, url: str, service: Service) -> Iterator[None]
         announcement.stop()
 
 
-def _owner_token(settings: ServeSettings, url: str, service: Service) -> AbstractContextManager[None]:
+def _owner_token(
+    settings: ServeSettings, url: str, service: Service, certificates: Certificates | None
+) -> AbstractContextManager[None]:
     store = settings.service.store
     if store is None or settings.service.insecure_no_auth or not is_loopback_name(settings.host):
         return nullcontext()
-    return owner_token.offered(store, service.tokens, url)
+    offer = owner_token.Offer(store, service.tokens, url)
+    if certificates is not None:
+        offer.certificate = certificates.text
+        certificates.changed.append(offer.show)
+    return offer.made()
 
 
 # ------------------------------------------------------------------------------------------------------ listening
@@ -286,7 +342,34 @@ def _check_insecure(host: str, service: Served) -> None:
     )
 
 
-def url_of(host: str, port: int) -> str:
+def certificates_of(transport: Transport, clock: Clock) -> Certificates | None:
+    """The certificate of the settings, tried; None for plain HTTP."""
+    return Certificates(transport.tls, clock) if transport.tls is not None else None
+
+
+@contextmanager
+def followed(certificates: Certificates | None) -> Iterator[None]:
+    """Follow the files of a certificate."""
+    if certificates is None:
+        yield
+        return
+    certificates.start()
+    try:
+        yield
+    finally:
+        certificates.stop()
+
+
+def warn_of_plain_http(host: str, transport: Transport) -> None:
+    """Who listens for others without TLS ought to have a proxy in front."""
+    if transport.tls is None and not transport.trusted_proxies and not is_loopback_name(host):
+        _log.warning(
+            "plain HTTP: tokens are taken from this machine alone",
+            instead="give --tls-cert and --tls-key, or name the proxy in trusted_proxies of interlock.toml",
+        )
+
+
+def url_of(host: str, port: int, *, tls: bool = False) -> str:
     """The address for people and for other commands on this machine."""
     shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
-    return f"http://{shown}:{port}"
+    return f"{'https' if tls else 'http'}://{shown}:{port}"

@@ -155,7 +155,8 @@ def make_code(service: ServiceArg, caller: CallerArg) -> CodeView:
 
 def _cookie(request: Request, value: str, seconds: int) -> str:
     state: AppState = request.app.state
-    secure = "; Secure" if state.public_url.lower().startswith("https://") else ""
+    https = request.scope.get("scheme") == "https" or state.public_url.lower().startswith("https://")
+    secure = "; Secure" if https else ""
     name = cookie_name(request.scope)
     return f"{name}={value}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
 

@@ -7,6 +7,12 @@ port = 8765
 public_url = "https://interlock.example.com"            # behind a proxy: where people see the page
 watchdog_interval = "5m"
 
+trusted_proxies = ["10.0.0.5"]                          # see `api.transport`
+
+[tls]                                                  # see `api.transport`
+cert = "tls/interlock.crt"
+key = "tls/interlock.key"
+
 [jobs]
 allow_private_addresses = ["etl.corp", "10.0.0.0/8"]   # or true
 secrets = "secrets"                                    # the folder of ${file:NAME}
@@ -35,7 +41,9 @@ from typing import Any, Final
 import msgspec
 
 from interlock.api import limits as limit_settings
+from interlock.api import transport as transport_settings
 from interlock.api.limits import Limits
+from interlock.api.transport import Transport
 from interlock.config.alert_routes import AlertRoute, parse_alert_routes
 from interlock.config.problems import Finding, format_path
 from interlock.config.suggestions import did_you_mean
@@ -49,8 +57,9 @@ DEFAULT_PORT: Final = 8765
 DEFAULT_STORE: Final = "sqlite:///interlock.db"
 DEFAULT_WATCHDOG: Final = timedelta(minutes=5)
 _SQLITE: Final = "sqlite:///"
-_PLAIN_KEYS: Final = ("store", "url", "pipelines", "host", "port", "public_url", "watchdog_interval")
-_KEYS: Final = (*_PLAIN_KEYS, "jobs", "pools", limit_settings.TABLE, "alerts")
+_PLAIN_KEYS: Final = ("store", "url", "ca_file", "pipelines", "host", "port", "public_url", "watchdog_interval")
+_TRANSPORT_KEYS: Final = (transport_settings.PROXIES, transport_settings.TABLE)
+_KEYS: Final = (*_PLAIN_KEYS, *_TRANSPORT_KEYS, "jobs", "pools", limit_settings.TABLE, "alerts")
 _JOB_KEYS: Final = ("allow_private_addresses", "secrets", "output_limit", "output_age", "output_total")
 _PUBLIC: Final = re.compile(r"https?://[^/\s@?#]+/?")
 _SHORTEST_WATCHDOG: Final = timedelta(seconds=1)
@@ -67,6 +76,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     public_url: str = ""
+    transport: Transport = Transport()
     watchdog_interval: timedelta = DEFAULT_WATCHDOG
     allow_private_addresses: bool | tuple[str, ...] = False
     secrets: Path | None = None
@@ -105,6 +115,7 @@ def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...
         host=plain.get("host", DEFAULT_HOST),
         port=plain.get("port", DEFAULT_PORT),
         public_url=plain.get("public_url", ""),
+        transport=transport_settings.transport(plain, folder),
         watchdog_interval=watchdog_interval(plain.get("watchdog_interval", "5m")),
         allow_private_addresses=allowed if isinstance(allowed, bool) else tuple(allowed),
         secrets=folder / jobs["secrets"] if "secrets" in jobs else None,
@@ -119,7 +130,7 @@ def _problems(plain: Mapping[str, Any]) -> Iterator[Finding]:
     for name in plain:
         if name not in _KEYS:
             yield Finding((name,), f"is not a setting{did_you_mean(name, _KEYS)}")
-    for name in ("store", "url", "pipelines", "host"):
+    for name in ("store", "url", "ca_file", "pipelines", "host"):
         if name in plain and not (isinstance(plain[name], str) and plain[name]):
             yield Finding((name,), f"{plain[name]!r} is not text: write it in quotes")
     port = plain.get("port", DEFAULT_PORT)
@@ -134,6 +145,7 @@ def _problems(plain: Mapping[str, Any]) -> Iterator[Finding]:
         yield Finding(("watchdog_interval",), str(error))
     yield from _job_problems(plain.get("jobs", {}))
     yield from _pool_problems(plain.get("pools", {}))
+    yield from transport_settings.problems(plain)
     yield from limit_settings.problems(plain.get(limit_settings.TABLE, {}))
 
 

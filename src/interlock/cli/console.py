@@ -10,7 +10,7 @@ import typer
 from interlock.cli import trusting
 from interlock.cli.serve import LogFormat, LogLevel
 from interlock.cli.store_access import StoreOption, find_target
-from interlock.cli.trusting import ConfigOption, TrustOption
+from interlock.cli.trusting import ConfigOption, TlsCertOption, TlsClientOption, TlsKeyOption, TrustOption
 
 if TYPE_CHECKING:
     from interlock.aws.operations.address import AwsAddress
@@ -30,6 +30,9 @@ def console(  # noqa: PLR0913  each is an option
     insecure_no_auth: Annotated[
         bool, typer.Option("--insecure-no-auth", help="Let every user of this machine in; on loopback only.")
     ] = False,
+    tls_cert: TlsCertOption = None,
+    tls_key: TlsKeyOption = None,
+    tls_client_ca: TlsClientOption = None,
     config: ConfigOption = None,
     trust_dir: TrustOption = None,
     log_level: Annotated[LogLevel, typer.Option("--log-level")] = LogLevel.INFO,
@@ -59,7 +62,10 @@ def console(  # noqa: PLR0913  each is an option
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     found = Console(environment, ConsoleSettings(file, insecure_no_auth))
     listening = ConsoleServer(
-        host=host or project.host, port=project.port if port is None else port, public_url=project.public_url
+        host=host or project.host,
+        port=project.port if port is None else port,
+        public_url=project.public_url,
+        transport=project.transport.with_files(tls_cert, tls_key, tls_client_ca),
     )
     if sys.stderr.isatty() and not found.tokens.required():
         typer.echo(f"Tokens and sessions: {file}", err=True)

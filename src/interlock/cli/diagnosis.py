@@ -281,13 +281,15 @@ def server(url: str | None, path: Path | None) -> Iterator[Check]:
     import httpx
 
     from interlock.client.settings import on_this_machine
+    from interlock.client.trust import verification
 
     if url is None:
         detail = f"none runs on {path}"
         yield Check(name="server", ok=False, detail=detail, advice="start it with `interlock serve`")
         return
     try:
-        response = httpx.get(f"{url}/readyz", timeout=_SECONDS, trust_env=not on_this_machine(url))
+        direct = on_this_machine(url)
+        response = httpx.get(f"{url}/readyz", timeout=_SECONDS, trust_env=not direct, verify=verification(url))
     except httpx.HTTPError as error:
         detail = f"{url} does not answer: {str(error) or type(error).__name__}"
         yield Check(name="server", ok=False, detail=detail, advice="start it with `interlock serve`, or mend --url")

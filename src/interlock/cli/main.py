@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
-from interlock import __version__
+from interlock import __version__, believed
 from interlock.cli import alerts, aws, dlq, job, probe, sensor, trusting
 from interlock.cli.apply import apply
 from interlock.cli.backup import backup, restore
@@ -35,7 +35,7 @@ from interlock.cli.simulate import simulate
 from interlock.cli.status import status
 from interlock.cli.stpa import stpa
 from interlock.cli.token import token
-from interlock.cli.trusting import ConfigOption, TrustOption
+from interlock.cli.trusting import CaOption, ConfigOption, TrustOption
 from interlock.cli.validate import validate
 from interlock.cli.watchdog import watchdog
 from interlock.cli.why import why
@@ -101,12 +101,14 @@ def interlock(
     *,
     config: ConfigOption = None,
     trust_dir: TrustOption = None,
+    ca_file: CaOption = None,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """The safety controller between "it is time" and "it is safe"."""
     trusting.begin(config, trust_dir)
+    believed.begin(ca_file)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -39,11 +39,11 @@ def open_(
     if target.url is None:
         raise UnavailableError(f"no controller runs on {target}: `interlock serve` starts one; --url names one")
     code = _code_of_store(target.path) if target.path is not None else _code_of_server(target.url)
-    address = page_address(target.url, code)
+    address = page_address(target.page.rstrip("/") or target.url, code)
     if print_ or not webbrowser.open(address):
         typer.echo(address)
         return
-    typer.echo(f"Opened {target.url} in your browser.")
+    typer.echo(f"Opened {target.page or target.url} in your browser.")
 
 
 def page_address(url: str, code: str | None) -> str:

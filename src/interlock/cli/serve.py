@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from interlock.cli import trusting
-from interlock.cli.trusting import ConfigOption, TrustOption
+from interlock.cli.trusting import ConfigOption, TlsCertOption, TlsClientOption, TlsKeyOption, TrustOption
 
 if TYPE_CHECKING:
     from interlock.api.settings import Project
@@ -58,6 +58,9 @@ def serve(  # noqa: PLR0913  each is an option
     accept_lost_wal: Annotated[
         bool, typer.Option("--accept-lost-wal", help="Go on with a store whose latest writes are lost.")
     ] = False,
+    tls_cert: TlsCertOption = None,
+    tls_key: TlsKeyOption = None,
+    tls_client_ca: TlsClientOption = None,
     config: ConfigOption = None,
     trust_dir: TrustOption = None,
     log_level: Annotated[LogLevel, typer.Option("--log-level")] = LogLevel.INFO,
@@ -106,6 +109,7 @@ def serve(  # noqa: PLR0913  each is an option
         host=host or project.host,
         port=chosen_port,
         public_url=project.public_url,
+        transport=project.transport.with_files(tls_cert, tls_key, tls_client_ca),
         limits=project.limits.of_connections(),
         streams=project.limits.of_streams(),
         writes_per_second=project.limits.writes_per_second_per_token,

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 import typer
 
+from interlock import believed
 from interlock.cli.names import nearest_names
 from interlock.cli.trusting import check_store, find_toml
 from interlock.model.errors import (
@@ -40,19 +41,21 @@ _SECONDS: Final = 30.0
 StoreOption = Annotated[
     str | None, typer.Option("--store", metavar="ADDRESS", help="sqlite:///interlock.db, or aws://prod.")
 ]
-UrlOption = Annotated[str | None, typer.Option("--url", metavar="URL", help="A running server, http://...")]
+UrlOption = Annotated[str | None, typer.Option("--url", metavar="URL", help="A running server, https://...")]
 
 
 class Target(msgspec.Struct, frozen=True):
     """Where a command reads or writes: a server, the file of a store, a store and the server that has it open, or AWS.
 
-    `origin` says who said so. With both, the store is read and the server is written to.
+    `origin` says who said so. With both, the store is read and the server is written to. `page`: where people see the
+    server's page, if that is another address.
     """
 
     origin: str
     url: str | None = None
     path: Path | None = None
     aws: "AwsAddress | None" = None
+    page: str = ""
 
     @property
     def stored(self) -> bool:
@@ -131,10 +134,12 @@ def _of_toml(folder: Path) -> Target | None:
         settings = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InterlockError(f"{file}: cannot be read: {error}") from error
-    values = {name: settings.get(name) for name in ("store", "url")}
+    values = {name: settings.get(name) for name in ("store", "url", "ca_file")}
     for name, value in values.items():
         if value is not None and not isinstance(value, str):
             raise InterlockError(f"{file}: {name} is {value!r}: write it as text in quotes")
+    if values["ca_file"]:
+        believed.believe_toml(str(file.parent / values["ca_file"]))
     return _target(values["store"], values["url"], file.parent, str(file))
 
 
@@ -147,7 +152,11 @@ def through_server(target: Target) -> Target:
     found = find_server(target.path)
     if found is None and (why := ignored(target.path)):
         typer.echo(f"Warning: {why}", err=True)
-    return target if found is None else Target(target.origin, url=found.url, path=target.path)
+    if found is None:
+        return target
+    if found.certificate:
+        believed.believe_server(found.url, found.certificate)
+    return Target(target.origin, url=found.url, path=target.path, page=found.public_url)
 
 
 # ------------------------------------------------------------------------------------------------------- opening
@@ -214,13 +223,18 @@ def server(target: Target) -> Iterator["httpx.Client"]:
     import httpx
 
     from interlock.client.settings import on_this_machine, token_for
+    from interlock.client.trust import verification
 
     direct = target.url is not None and on_this_machine(target.url)
     token = token_for(target.url or "")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     try:
         with httpx.Client(
-            base_url=f"{target.url}/api/v1/", headers=headers, timeout=_SECONDS, trust_env=not direct
+            base_url=f"{target.url}/api/v1/",
+            headers=headers,
+            timeout=_SECONDS,
+            trust_env=not direct,
+            verify=verification(target.url or ""),
         ) as client:
             yield client
     except httpx.TransportError as error:

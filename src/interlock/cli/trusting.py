@@ -30,6 +30,18 @@ TrustOption = Annotated[
     typer.Option("--trust-dir", metavar="DIR", help="Obey the files in it, whoever owns them.", show_default=False),
 ]
 
+CaOption = Annotated[
+    Path | None,
+    typer.Option("--ca-file", metavar="FILE", help="Whom to believe for https: an authority, PEM.", show_default=False),
+]
+TlsCertOption = Annotated[
+    Path | None, typer.Option("--tls-cert", metavar="FILE", help="Serve https with this certificate, PEM.")
+]
+TlsKeyOption = Annotated[Path | None, typer.Option("--tls-key", metavar="FILE", help="The certificate's key, PEM.")]
+TlsClientOption = Annotated[
+    Path | None, typer.Option("--tls-client-ca", metavar="FILE", help="Clients must show a certificate of this CA.")
+]
+
 
 class _Given(msgspec.Struct, frozen=True):
     """What the command line names."""

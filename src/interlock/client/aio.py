@@ -36,7 +36,8 @@ def _method(
 class AsyncClient:
     """A server, for a program with an event loop.
 
-    `url` and `token` default to INTERLOCK_URL and INTERLOCK_TOKEN.
+    `url`, `token` and `ca_file` (of an authority of your own, for https) default to INTERLOCK_URL, INTERLOCK_TOKEN and
+    INTERLOCK_CA_FILE.
 
     >>> client = AsyncClient("http://127.0.0.1:8765")
     >>> await client.sensor("gold-revenue", "row-count").set(count=15432)
@@ -49,10 +50,11 @@ class AsyncClient:
         *,
         timeout: float = 30.0,
         retry: RetryPolicy | None = None,
+        ca_file: str | None = None,
     ) -> None:
         import httpx
 
-        self.core = Core(settings_from(url, token, timeout, retry))
+        self.core = Core(settings_from(url, token, timeout, retry, ca_file))
         self._http = httpx.AsyncClient(**http_settings(self.core.settings))
 
     async def __aenter__(self) -> Self:

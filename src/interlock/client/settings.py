@@ -25,6 +25,7 @@ class Settings:
     token: str = ""
     timeout: float = 30.0
     retry: RetryPolicy = field(default_factory=RetryPolicy)
+    ca_file: str | None = None
     random: Callable[[], float] = random.random
     monotonic: Callable[[], float] = time.monotonic
 
@@ -33,7 +34,9 @@ class Settings:
         return f"Settings(url={self.url!r}, timeout={self.timeout})"
 
 
-def settings_from(url: str | None, token: str | None, timeout: float, retry: RetryPolicy | None) -> Settings:
+def settings_from(
+    url: str | None, token: str | None, timeout: float, retry: RetryPolicy | None, ca_file: str | None = None
+) -> Settings:
     """What was given, or else what the environment says; a clear error when nobody names a server."""
     chosen = url or os.environ.get(URL_VARIABLE, "")
     if not chosen:
@@ -42,7 +45,7 @@ def settings_from(url: str | None, token: str | None, timeout: float, retry: Ret
     found = token_for(address) if token is None else token.strip()
     if not (found.isascii() and found.isprintable()):
         raise ClientError(f"the token is none of ours (it is not shown here): look at {TOKEN_VARIABLE}")
-    return Settings(url=address, token=found, timeout=timeout, retry=retry or RetryPolicy())
+    return Settings(url=address, token=found, timeout=timeout, retry=retry or RetryPolicy(), ca_file=ca_file)
 
 
 def token_for(address: str) -> str:

@@ -6,6 +6,7 @@ from interlock import __version__
 from interlock.client.retries import Fate
 from interlock.client.settings import Settings, on_this_machine
 from interlock.client.steps import NoAnswer, Reply
+from interlock.client.trust import verification
 
 if TYPE_CHECKING:
     import httpx
@@ -22,6 +23,7 @@ def http_settings(settings: Settings) -> dict[str, Any]:
         "timeout": settings.timeout,
         "follow_redirects": False,
         "trust_env": not on_this_machine(settings.url),
+        "verify": verification(settings.url, ca_file=settings.ca_file),
     }
 
 

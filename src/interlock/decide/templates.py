@@ -20,7 +20,17 @@ ENVIRONMENT_PREFIX: Final = "INTERLOCK_"
 SECRET_PREFIX: Final = "INTERLOCK_SECRET_"
 SECRET_SCHEMES: Final = ("file", "secretsmanager", "ssm")
 # What the controller and its clients are set up with; a token of theirs is no business of a job's.
-CONTROLLER_SETTINGS: Final = frozenset({"INTERLOCK_TOKEN", "INTERLOCK_STORE", "INTERLOCK_URL", "INTERLOCK_CONFIG"})
+CONTROLLER_SETTINGS: Final = frozenset(
+    {
+        "INTERLOCK_TOKEN",
+        "INTERLOCK_STORE",
+        "INTERLOCK_URL",
+        "INTERLOCK_CONFIG",
+        "INTERLOCK_CA_FILE",
+        "INTERLOCK_CLIENT_CERT",
+        "INTERLOCK_CLIENT_KEY",
+    }
+)
 NAMES: Final = ("DATE", "HOUR", "PERIOD", "PIPELINE", "SCHEDULE", "RUN_ID", "ATTEMPT")
 # Known only to the target, which fills them in itself.
 JOB_ID: Final = "${JOB_ID}"

@@ -24,23 +24,47 @@ def token_file(store: Path) -> Path:
     return store.with_name(store.name + OWNER_TOKEN)
 
 
-@contextmanager
-def offered(store: Path, tokens: Tokens, url: str) -> Iterator[None]:
-    """Have an owner's token, and let its user find it, for as long as the controller listens at that address.
+class Offer:
+    """An owner's token that its user can find, for as long as the controller listens at that address.
 
     Without it the controller works: where the system says whose a connection is, its user needs no token.
     """
-    record: Path | None = None
-    try:
-        if _have_token(store, tokens):
-            record = leave_record(url, token_file(store))
-    except (OSError, InterlockError) as error:
-        _log.warning("the owner's token cannot be kept: commands elsewhere on this machine need one", error=str(error))
-    try:
-        yield
-    finally:
-        if record is not None:
-            remove_record(record)
+
+    def __init__(self, store: Path, tokens: Tokens, url: str) -> None:
+        self._store = store
+        self._tokens = tokens
+        self._url = url
+        self._record: Path | None = None
+        self.certificate = ""
+
+    @contextmanager
+    def made(self) -> Iterator[None]:
+        """Have a token, and a record of it, until this is left."""
+        try:
+            if _have_token(self._store, self._tokens):
+                self._leave()
+        except (OSError, InterlockError) as error:
+            _log.warning(
+                "the owner's token cannot be kept: commands elsewhere on this machine need one", error=str(error)
+            )
+        try:
+            yield
+        finally:
+            if self._record is not None:
+                remove_record(self._record)
+
+    def show(self, certificate: str) -> None:
+        """The controller has another certificate now."""
+        self.certificate = certificate
+        if self._record is None:
+            return
+        try:
+            self._leave()
+        except OSError as error:
+            _log.warning("commands of this user do not know the new certificate", error=str(error))
+
+    def _leave(self) -> None:
+        self._record = leave_record(self._url, token_file(self._store), certificate=self.certificate)
 
 
 def _have_token(store: Path, tokens: Tokens) -> bool:

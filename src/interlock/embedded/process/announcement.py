@@ -21,6 +21,8 @@ class Announcement:
         self._store = store
         self._url = url
         self._started = started
+        self.public_url = ""
+        self.certificate = ""
         self._made = False
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -30,6 +32,11 @@ class Announcement:
         if not self._try():
             self._thread = threading.Thread(target=self._try_again, name="interlock-announcement", daemon=True)
             self._thread.start()
+
+    def show(self, certificate: str) -> None:
+        """It has another certificate now."""
+        self.certificate = certificate
+        self.start()
 
     def stop(self) -> None:
         """This process listens no more."""
@@ -44,7 +51,13 @@ class Announcement:
 
     def _try(self) -> bool:
         try:
-            discovery.announce(self._store, self._url, self._started)
+            discovery.announce(
+                self._store,
+                self._url,
+                self._started,
+                certificate=self.certificate,
+                public_url=self.public_url,
+            )
         except OSError as error:
             if self._thread is None:  # once is enough
                 _log.warning(

@@ -27,12 +27,18 @@ _MOST_BYTES: Final = 64 * 1024
 
 
 class Server(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """A controller that listens. `process_start` tells its process from a later one of the same number."""
+    """A controller that listens. `process_start` tells its process from a later one of the same number.
+
+    `certificate` is the one it shows, as PEM: whoever believes this file believes exactly that one. `public_url`: where
+    people see its page, if it is another address.
+    """
 
     url: str
     pid: int
     started: datetime
     process_start: str = ""
+    certificate: str = ""
+    public_url: str = ""
 
 
 class StoreInUseError(InterlockError):
@@ -88,10 +94,19 @@ def server_file(store: Path) -> Path:
     return store.with_name(store.name + ".server.json")
 
 
-def announce(store: Path, url: str, started: datetime) -> None:
+def announce(store: Path, url: str, started: datetime, *, certificate: str = "", public_url: str = "") -> None:
     """Say where this process listens; readable by its user alone, and whole at any instant. Raises OSError."""
     pid = os.getpid()
-    content = msgspec.json.encode(Server(url=url, pid=pid, started=started, process_start=process_start(pid)))
+    content = msgspec.json.encode(
+        Server(
+            url=url,
+            pid=pid,
+            started=started,
+            process_start=process_start(pid),
+            certificate=certificate,
+            public_url=public_url,
+        )
+    )
     target = server_file(store)
     fresh = target.with_name(f"{target.name}.{pid}")
     fresh.unlink(missing_ok=True)
@@ -171,7 +186,7 @@ def _of_this_machine(url: str) -> bool:
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""
-        if parts.scheme != "http" or parts.port is None:
+        if parts.scheme not in ("http", "https") or parts.port is None:
             return False
         if host == "localhost":
             return True
