@@ -1,6 +1,8 @@
 """Ticks as timers: one armed timer per schedule, re-armed on delivery, repaired by the watchdog."""
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -11,13 +13,15 @@ from interlock.control.context import Settings
 from interlock.embedded.timing.timers import SqliteTimers
 from interlock.model import keys
 from interlock.model.config import Calendar
+from interlock.model.errors import InvalidValueError, StoreError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
-from interlock.ports.store import Delete, Key
+from interlock.ports.store import Delete, Key, Put, Write
 from interlock.ports.timers import Timer, TimerKind
 from interlock.simulation.play import play
 from tests.control.test_rare_events import DOCUMENT, Installation, Target
 from tests.journeys.test_journeys import FILES, named, outcome, scenario_of, undisturbed
+from tests.safety.interleaving import InterleavingStore
 
 NAME: Final = keys.tick_timer_name("orders", "cron")
 HOURLY: Final = {"cron": "0 * * * *", "evaluation": {"window": "90m", "interval": "5m"}}
@@ -210,6 +214,75 @@ def test_a_calendar_that_changes_moves_the_timer_of_its_inclusion_dates(installa
     installation.go_to("08:30:00")
     assert records.get_run(store, RunKey("orders", "stream", "2026-03-02")) is not None
     assert armed(installation, name) == datetime(2026, 3, 31, 8, 30, tzinfo=UTC)
+
+
+def test_a_calendar_without_further_dates_takes_the_timer_away_and_a_new_date_brings_it_back(
+    installation: Installation,
+) -> None:
+    store, name = installation.engine.store, keys.tick_timer_name("orders", "stream")
+    store.commit([catalog.put_calendar(Calendar(name="closing", dates=["2026-03-02"]))])
+    installation.apply(schedule=BY_CALENDAR)
+    assert armed(installation, name) == at("08:30:00")
+    store.commit([catalog.put_calendar(Calendar(name="closing", dates=["2026-02-28"]))])
+    installation.settle()
+    assert armed(installation, name) is None
+    installation.go_to("09:00:00")
+    assert records.get_run(store, RunKey("orders", "stream", "2026-03-02")) is None
+    assert installation.engine.watch() == []
+    store.commit([catalog.put_calendar(Calendar(name="closing", dates=["2026-03-03"]))])
+    installation.settle()
+    assert armed(installation, name) == datetime(2026, 3, 3, 8, 30, tzinfo=UTC)
+
+
+def test_a_calendar_moves_the_timers_of_its_own_schedules_alone(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = installation.engine.store
+    store.commit([catalog.put_calendar(Calendar(name="closing", dates=["2026-03-31"]))])
+    installation.apply(schedule=BY_CALENDAR)
+    installation.engine.timers.cancel(keys.tick_timer_name("orders", "stream"))
+    monkeypatch.setattr(SqliteTimers, "arm", lambda self, timer: pytest.fail(f"armed {timer}"))
+    store.commit([catalog.put_calendar(Calendar(name="another", dates=["2026-03-02"]))])
+    installation.settle()
+
+
+def test_a_tick_without_an_instant_names_its_schedule(installation: Installation) -> None:
+    installation.apply(schedule=HOURLY)
+    with pytest.raises(InvalidValueError, match="orders/cron"):
+        tick_timers.tick_due(installation.engine.control, {"pipeline": "orders", "schedule": "cron"})
+
+
+def test_a_record_that_keeps_changing_is_an_error_and_not_an_endless_loop(installation: Installation) -> None:
+    installation.apply(schedule=HOURLY)
+    changes: list[int] = []
+
+    def meddle(writes: Sequence[Write]) -> None:
+        assert len(changes) < 1000, "it never gives up"
+        changes.append(len(writes))
+        item = installation.engine.store.get(keys_of("cron"))
+        assert item is not None
+        changed = item | {"doneTo": f"2026-03-02T07:{len(changes):02}:00Z"}
+        installation.engine.store.commit([Put(keys_of("cron"), changed)])
+
+    store = InterleavingStore(installation.engine.store, meddle)
+    installation.clock.move_to(at("08:00:00") + tick_timers.LOST_AFTER)
+    config = catalog.current(installation.engine.store, "orders")
+    assert config is not None
+    with pytest.raises(StoreError, match=r"orders: the ticks of cron cannot be armed"):
+        tick_timers.repair(replace(installation.engine.control, store=store), "orders", config.all_schedules)
+
+
+@pytest.mark.parametrize(("late", "armed_again"), [(timedelta(seconds=-1), False), (timedelta(0), True)])
+def test_a_timer_counts_as_lost_two_minutes_after_its_instant(
+    installation: Installation, late: timedelta, armed_again: bool
+) -> None:
+    installation.apply(schedule=HOURLY)
+    installation.engine.timers.cancel(NAME)
+    installation.clock.move_to(at("08:02:00") + late)
+    config = catalog.current(installation.engine.store, "orders")
+    assert config is not None
+    tick_timers.repair(installation.engine.control, "orders", config.all_schedules)
+    assert (armed(installation) is not None) == armed_again
 
 
 def test_who_loses_the_commit_arms_again_by_what_is_stored(

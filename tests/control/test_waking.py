@@ -10,12 +10,16 @@ import pytest
 from interlock.control import catalog, records, router, timers, waking, writing
 from interlock.control.attempts import orchestrator
 from interlock.control.context import Control, Settings
+from interlock.embedded.timers import SqliteTimers
 from interlock.model import keys
+from interlock.model.errors import StoreError
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import RunStatus
-from interlock.ports.store import Change, Conflict, Item, Key, Record, Span, Store, Write
+from interlock.ports.store import Change, Conflict, Item, Key, Record, Span, Store, Update, Write
+from interlock.ports.timers import Timer, TimerKind
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
+from tests.safety.interleaving import InterleavingStore, interrupted, touches
 
 T = TypeVar("T")
 DAY: Final = date(2026, 3, 2)
@@ -331,3 +335,100 @@ def test_without_a_limit_every_write_is_answered(monkeypatch: pytest.MonkeyPatch
     for tenths in range(5):
         run.write(10 + tenths / 10, tenths)
     assert run.seconds() == [10, 10.1, 10.2, 10.3, 10.4]
+
+
+RUN: Final = RunKey("orders", "stream", "2026-03-02")
+
+
+def active_of(run: Woken) -> dict[str, Any]:
+    item = run.world.engine.store.get(records.run_record(RUN, keys.ACTIVE))
+    assert item is not None
+    return item
+
+
+def test_a_token_that_is_stored_in_between_is_the_one_that_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The execution looks again while it is being woken: the waker goes by the new token, not the one it read."""
+    run = Woken(monkeypatch)
+    run.to(10)
+    control, before = run.world.engine.control, active_of(run)["token"]
+
+    def look_again() -> None:
+        control.executions.answer(before)
+        run.world._settle(run.world.clock.now())
+
+    interleaved = interrupted(control, look_again, touches(keys.ACTIVE))
+    assert waking.wake(interleaved, RUN)
+    after = active_of(run)["token"]
+    assert after != before
+    run.world._settle(run.world.clock.now())
+    assert run.seconds() == [10, 10], "once by itself, and once for the write that came after its look"
+
+
+def test_joined_writes_arm_a_single_timer_and_each_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Woken(monkeypatch)
+    armed: list[Timer] = []
+    arm = SqliteTimers.arm
+
+    def counted(self: SqliteTimers, timer: Timer) -> None:
+        armed.append(timer)
+        arm(self, timer)
+
+    monkeypatch.setattr(SqliteTimers, "arm", counted)
+    run.write(10, 1)
+    seen = active_of(run)["wakeSeq"]
+    for tenths in range(1, 5):
+        run.write(10 + tenths / 10, tenths)
+    assert [timer.at for timer in armed if timer.kind is TimerKind.WAKE] == [
+        run.world.scenario.start + timedelta(seconds=11)
+    ]
+    assert active_of(run)["wakeSeq"] == seen + 4
+
+
+def test_after_a_joined_wake_up_the_next_too_soon_arms_a_timer_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Woken(monkeypatch)
+    run.write(10, 1)
+    run.write(10.5, 2)
+    run.to(11)
+    run.write(11.5, 3)
+    run.to(12)
+    assert run.seconds() == [10, 11, 12]
+    run.write(13, 4)
+    assert run.seconds() == [10, 11, 12, 13], "a whole second after the last: at once"
+
+
+def test_a_timer_of_joined_wake_ups_that_nobody_waits_for_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Woken(monkeypatch)
+    run.write(10, 1)
+    run.write(10.5, 2)
+    world = run.world
+    (timer,) = world.engine.timers.due(world.clock.now() + timedelta(minutes=1))
+    world.engine.timers.cancel(timer.name)
+    run.write(11.5, 100)
+    ended = records.get_run(world.engine.store, RUN)
+    assert ended is not None
+    assert ended.status is RunStatus.RUNNING
+    timers.timer_due(world.engine.control, timer.kind, timer.payload)
+    world._settle(world.clock.now())
+    assert records.get_run(world.engine.store, RUN) == ended
+
+
+def test_a_record_that_keeps_changing_ends_in_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Woken(monkeypatch)
+    store, where = run.world.engine.store, records.run_record(RUN, keys.ACTIVE)
+    tries: list[int] = []
+
+    def meddle(writes: Sequence[Write]) -> None:
+        assert len(tries) < 1000, "it never gives up"
+        tries.append(len(writes))
+        store.commit([Update(where, set={"token": f"another-{len(tries)}"})])
+
+    control = replace(run.world.engine.control, store=InterleavingStore(store, meddle))
+    with pytest.raises(StoreError, match="cannot be woken"):
+        waking.wake(control, RUN)
+    assert len(tries) > 1
+
+
+def test_nobody_is_woken_without_an_attempt_where_wake_ups_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Woken(monkeypatch)
+    assert not waking.wake(run.world.engine.control, RunKey("orders", "stream", "2026-03-01"))
+    assert waking.wake(run.world.engine.control, RUN)
