@@ -61,8 +61,8 @@ def test_what_was_found_holds_until_a_run_begins(world: World, monkeypatch: pyte
         return found(*given)
 
     monkeypatch.setattr(plan, "next_runs", counted)
-    instants = [at(7, 1), at(7, 2), at(7, 59), at(8), at(8, 1)]
-    assert [first(world, now).schedule for now in instants] == ["early", "early", "early", "late", "late"]
+    instants = [at(7, 1), at(7, 1), at(7, 2), at(7, 59), at(8), at(8, 1)]
+    assert [first(world, now).schedule for now in instants] == ["early"] * 4 + ["late"] * 2
     assert asked == [at(7, 1), at(8)]
 
 

@@ -98,6 +98,29 @@ def test_missed_and_excluded_come_from_schedule_and_calendar() -> None:
     assert found.cells == "hhhhmxxhh"
 
 
+def test_days_that_a_calendar_excludes_are_shown_of_a_schedule_without_a_clock() -> None:
+    by_sensor = {"trigger": {"key": "ready", "check": "exists"}, "exclude": {"weekends": True}}
+    steps = [sensor("2026-03-04T10:00:00Z", "a/ready#2026-03-04")]
+    world = played([pipeline("a", schedule=by_sensor)], "2026-03-10T12:00:00Z", steps=steps)
+    # From Monday on: nothing was due on a day whose sensor never came.
+    assert lane(world, "a", 8, bucket=Bucket.DAY).cells == "--d--xx--"
+    assert set(lane(world, "a", 100).cells) == {"-"}, "a day is no hour"
+
+
+def test_inclusion_dates_are_missed_from_their_time_on_and_excluded_by_their_calendar() -> None:
+    dates = ["2026-03-03", "2026-03-05", "2026-03-07", "2026-03-10"]
+    listed = {"include": {"dates": dates}, "exclude": {"weekends": True}, "time": "11:00"}
+    world = played([pipeline("a", schedule=listed)], "2026-03-10T11:02:00Z")
+    found = lane(world, "a", 8, bucket=Bucket.DAY)
+    assert found.cells == "-h-h-xx-w"
+    world.database.write(lambda connection: connection.execute("DELETE FROM control WHERE sk LIKE 'TRIGGER#%'"))
+    world.database.write(lambda connection: connection.execute("DELETE FROM control WHERE sk LIKE 'ACTIVE#%'"))
+    assert lane(world, "a", 8, bucket=Bucket.DAY).cells == "-m-m-xx--", "the last has its grace"
+    world.clock.move_to(datetime(2026, 3, 10, 11, 5, tzinfo=UTC))
+    assert lane(world, "a", 8, bucket=Bucket.DAY).cells == "-m-m-xx-m"
+    assert lane(world, "a", 1).cells == "-m", "in the hour of its time"
+
+
 def test_a_tick_is_missed_only_after_its_grace() -> None:
     world = played([pipeline("a", schedule={"cron": "0 9 * * *"})], "2026-03-02T09:04:00Z")
     world.database.write(lambda connection: connection.execute("DELETE FROM control WHERE sk LIKE 'TRIGGER#%'"))
