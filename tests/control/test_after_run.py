@@ -173,3 +173,13 @@ def test_the_recheck_says_so_when_the_verdict_has_changed() -> None:
     later(world, hours=3)
     assert count_events(world, EventType.POST_RUN_FAILED) == 1
     assert world.engine.timers.next_at() is None, "no look after the window"
+
+
+def test_an_undated_write_is_no_drift_of_a_run_that_is_not_the_latest_when_it_completes() -> None:
+    world = running()
+    write(world, "ready#2026-03-06", status="ready", rows=1)
+    settle(world)
+    end_with_a_write_before_the_commit(world, rows=900)
+    settle(world)
+    assert run_of(world).status is RunStatus.COMPLETED
+    assert [event.date for event in events(world, EventType.POST_RUN_DRIFT)] == []
