@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from interlock.control import catalog, probing, records, writing
+from interlock.control.attempts import opening
 from interlock.control.probing import Claim
 from interlock.control.views import explain
 from interlock.model import keys
@@ -223,3 +224,13 @@ def test_a_look_by_hand_names_what_is_wrong_with_the_question() -> None:
 def test_a_dated_probe_looks_for_the_date_that_is_asked_for() -> None:
     stage = Stage({"config": {"path": "x/${DATE}"}})
     assert probing.try_out(stage.control, "gold", "rows", "2026-02-27").config == {"path": "x/2026-02-27"}
+
+
+def test_without_a_date_a_dated_probe_looks_for_the_latest_period_that_waits_or_for_the_current_one() -> None:
+    stage = Stage({"config": {"path": "x/${DATE}"}})
+    assert probing.try_out(stage.control, "gold", "rows", None).config == {"path": f"x/{DAY}"}
+    opening.open_first(stage.control, opening.Start(key=RunKey("gold", "cron", "2026-02-27"), opened_by="a test"))
+    stage.rest()
+    assert probing.try_out(stage.control, "gold", "rows", None).config == {"path": "x/2026-02-27"}
+    stage.later(minutes=1)
+    assert probing.try_out(stage.control, "gold", "rows", None).config == {"path": f"x/{DAY}"}

@@ -136,3 +136,25 @@ def test_a_completed_run_whose_markers_have_vanished_asks_for_nothing() -> None:
     assert config is not None
     upstreams.completed(control_of(world), config, run_of(world))
     assert requests(world) == 0
+
+
+def waiting_for(*rules: str) -> FaultyWorld:
+    """`orders`, opened by its own sensor at ten past, that waits for what these rules read."""
+    validation = {"rules": [{"key": key, "check": "exists"} for key in rules]}
+    return staged(pipeline(validation=validation, after=[{"pipeline": "a"}]), until="2026-03-05T00:12:30Z")
+
+
+def test_a_run_that_waits_for_an_upstream_goes_on_as_soon_as_its_marker_comes() -> None:
+    world = waiting_for("upstream:a")
+    assert run_of(world).status is RunStatus.PENDING
+    mark(world, "a")
+    assert run_of(world).status is RunStatus.RUNNING
+    assert run_of(world).passed_at == world.clock.now(), "at once, not at its next look"
+
+
+@pytest.mark.parametrize(("rule", "date"), [("upstream:a", "2026-03-04"), ("rows", KEY.date)])
+def test_a_marker_that_a_waiting_run_does_not_read_wakes_nobody(rule: str, date: str) -> None:
+    world = waiting_for(rule)
+    before = control_of(world).store.get(records.run_record(KEY, keys.ACTIVE))
+    mark(world, "a", date)
+    assert control_of(world).store.get(records.run_record(KEY, keys.ACTIVE)) == before

@@ -1,20 +1,22 @@
 """Writing from outside: reports of how a job ended, and sensors with what their writers are warned of."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
 
 from interlock.control import catalog, records, writing
+from interlock.control.attempts import completion
 from interlock.control.views import pipeline_views
 from interlock.model import keys
-from interlock.model.errors import InterlockError, UnknownPipelineError
+from interlock.model.errors import AlreadyReportedError, InterlockError, UnknownPipelineError
 from interlock.model.events import EventType
-from interlock.model.run import JobEvent, RunStatus
+from interlock.model.run import FinalReason, JobEvent, JobRecord, RunStatus
 from interlock.ports.store import Put
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
 from tests.safety.faults import FaultyWorld
+from tests.safety.interleaving import interrupted
 from tests.safety.stage import KEY, control_of, count_events, pipeline, run_of, settle, staged
 
 DRY: Final = pipeline() | {"dryRun": True}
@@ -144,3 +146,59 @@ def test_a_report_for_an_earlier_attempt_is_logged_as_its_own() -> None:
     with pytest.raises(InterlockError, match="'other' is not the run id of its latest attempt"):
         writing.report_job(control_of(world), KEY, JobEvent.SUCCESS, run_id="other")
     assert writing.report_job(control_of(world), KEY, JobEvent.SUCCESS).attempt == 2
+
+
+def by_callback(world: FaultyWorld, event: JobEvent, attempt: int, run_id: str) -> JobRecord:
+    return writing.report_by_callback(control_of(world), KEY, attempt, run_id, event)
+
+
+def test_a_job_reports_its_outcome_by_callback_once() -> None:
+    world = running()
+    run = run_of(world)
+    reported = by_callback(world, JobEvent.SUCCESS, 1, run.run_id)
+    assert (reported.attempt, reported.run_id, reported.reported_by) == (1, run.run_id, writing.BY_CALLBACK)
+    with pytest.raises(AlreadyReportedError, match="was reported already: success"):
+        by_callback(world, JobEvent.FAIL, 1, run.run_id)
+    settle(world)
+    assert run_of(world).status is RunStatus.COMPLETED
+
+
+def test_a_report_by_another_way_does_not_use_up_the_callback() -> None:
+    world = running()
+    writing.report_job(control_of(world), KEY, JobEvent.TIMEOUT)
+    assert by_callback(world, JobEvent.SUCCESS, 1, run_of(world).run_id).event is JobEvent.SUCCESS
+
+
+@pytest.mark.parametrize(("attempt", "run_id"), [(2, None), (1, "of-another-attempt")])
+def test_a_callback_counts_for_its_own_attempt_alone(attempt: int, run_id: str | None) -> None:
+    world = running()
+    with pytest.raises(AlreadyReportedError, match="is over: a later attempt has taken its place"):
+        by_callback(world, JobEvent.SUCCESS, attempt, run_id or run_of(world).run_id)
+    settle(world)
+    assert run_of(world).status is RunStatus.RUNNING
+
+
+def test_an_end_that_the_target_reports_is_logged_once_and_only_if_the_job_is_over() -> None:
+    world = running()
+    assert not writing.job_ended(control_of(world), KEY, 1), "it still runs"
+    assert not writing.job_ended(control_of(world), KEY, 2)
+    world.clock.move_to(run_of(world).opened_at + timedelta(minutes=11))
+    assert not writing.job_ended(control_of(world), KEY, 2), "of another attempt"
+    assert writing.job_ended(control_of(world), KEY, 1)
+    assert not writing.job_ended(control_of(world), KEY, 1), "it is logged already"
+    settle(world)
+    assert run_of(world).status is RunStatus.COMPLETED
+    assert not writing.job_ended(control_of(world), KEY, 1)
+
+
+def test_an_end_that_comes_while_the_run_is_ended_otherwise_is_not_logged() -> None:
+    world = running()
+    world.clock.move_to(run_of(world).opened_at + timedelta(minutes=11))
+    control = control_of(world)
+
+    def end() -> None:
+        completion.fail_final(control, KEY, 1, FinalReason.INFRA, "ended by another")
+
+    assert not writing.job_ended(interrupted(control, end, lambda writes: len(writes) == 2), KEY, 1)
+    assert run_of(world).final_reason is FinalReason.INFRA
+    assert records.job_log(control.store, KEY) == []

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -89,3 +90,24 @@ def test_a_rule_of_any_period_reads_a_key_that_its_data_contradicts() -> None:
     config = config_of([{"key": "rows", "check": "exists", "period": "any"}])
     contradicting = Sensor("rows#2026-03-02", {"date": "2026-03-01"}, NOW)
     assert observed(config, contradicting).covers(parse_period("2026-03-02"))
+
+
+@pytest.mark.parametrize(
+    ("rule", "key", "data", "covered"),
+    [
+        ({"key": "rows"}, "rows", {}, PERIODS),
+        ({"key": "rows"}, "rows", {"date": "2026-03-02"}, PERIODS[3:]),
+        ({"key": "rows"}, "rows", {"date": "2026-03-01", "hour": 10}, PERIODS[:3]),
+        ({"key": "rows"}, "rows#2026-03-01", {}, PERIODS[:1]),
+        ({"key": "rows"}, "rows#2026-03-01T10", {"date": "2026-03-02"}, PERIODS[1:2]),
+        ({"key": "rows#2026-03-01"}, "rows#2026-03-01", {}, PERIODS[:3]),
+        ({"key": "rows", "period": "any"}, "rows", {"date": "2026-03-02"}, PERIODS),
+        ({"key": "rows", "period": "any"}, "rows#2026-03-01", {}, PERIODS[:1]),
+    ],
+)
+def test_a_write_reaches_no_more_runs_than_could_read_it(
+    rule: dict[str, Any], key: str, data: dict[str, Any], covered: list[Period]
+) -> None:
+    found = reach(config_of([rule | {"check": "exists"}]), Sensor(key, data, NOW))
+    assert found is not None
+    assert [period for period in PERIODS if found.covers(period)] == covered

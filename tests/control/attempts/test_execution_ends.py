@@ -1,11 +1,16 @@
 """Somebody says that an execution has ended: its attempt goes on, or ends, at once and once."""
 
+from datetime import timedelta
+
 import pytest
 
-from interlock.control import writing
+from interlock.control import records, writing
 from interlock.control.attempts import execution_ends, parts
+from interlock.decide import early_ends
+from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.run import FinalReason, JobEvent, RunStatus
+from interlock.ports.store import Update
 from tests.safety.faults import FaultyWorld
 from tests.safety.stage import KEY, control_of, count_events, pipeline, run_of, settle, staged
 
@@ -56,3 +61,27 @@ def test_another_attempt_or_a_run_that_is_over_is_left_alone() -> None:
     before = run_of(world)
     assert not end(world, execution)
     assert run_of(world) == before
+
+
+def test_an_attempt_that_has_failed_and_waits_for_its_successor_is_left_alone() -> None:
+    world = staged(pipeline(), until="2026-03-05T00:15:00Z")
+    execution = parts.execution_of(run_of(world))
+    where = records.run_record(KEY, keys.RUN)
+    control_of(world).store.commit([Update(where, set={"status": RunStatus.FAILED.value})])
+    before = run_of(world)
+    assert not end(world, execution, failed=True)
+    assert not end(world, execution)
+    assert run_of(world) == before
+
+
+def test_executions_that_keep_ending_early_have_to_wait_longer_and_end_the_run_at_last() -> None:
+    world = waiting()
+    assert end(world, parts.execution_of(run_of(world)))
+    assert not end(world, parts.execution_of(run_of(world))), "the second goes on five minutes after it began"
+    assert run_of(world).part == 2
+    while run_of(world).status is RunStatus.PENDING:
+        world.clock.move_to((run_of(world).part_at or world.clock.now()) + timedelta(minutes=45))
+        assert end(world, parts.execution_of(run_of(world)))
+    assert (run_of(world).status, run_of(world).final_reason) == (RunStatus.FAILED_FINAL, FinalReason.INFRA)
+    assert run_of(world).part == early_ends.MOST
+    assert f"as did the {early_ends.MOST - 1} before it" in run_of(world).message

@@ -181,3 +181,41 @@ def test_an_inclusion_date_is_meant_from_its_time_on_or_from_midnight_without_on
     assert meant("2026-03-05T00:00:00Z") == "2026-03-05"
     assert meant("2026-03-05T05:59:00Z", time="06:00") == "2026-03-03"
     assert meant("2026-03-05T06:00:00Z", time="06:00") == "2026-03-05"
+
+
+# ------------------------------------------------------------------------------------------------ which rules are shown
+
+
+COUNTED = DAILY | {
+    "schedule": {"cron": "0 8 * * *", "evaluation": {"window": "1h"}},
+    "validation": {"rules": [{"key": "rows", "check": "gte", "field": "count", "value": 100}]},
+    "sla": {"deadline": "23:00"},
+    "job": {"type": "external"},
+}
+
+
+def rows(at: str, count: int) -> dict[str, Any]:
+    return {"at": f"2026-03-02T{at}Z", "sensor": "orders/rows", "data": {"count": count}}
+
+
+def rules_of(found: Explanation) -> str:
+    return "\n".join(lines_of(found, "Rules"))
+
+
+def test_a_run_that_has_passed_shows_its_rules_as_they_were_decided() -> None:
+    found = asked(COUNTED, "2026-03-02T08:30:00Z", rows("08:05:00", 150), rows("08:20:00", 1))
+    assert found.state == "done"
+    assert "150" in rules_of(found)
+
+
+def test_a_run_that_waits_shows_its_rules_as_they_stand_now() -> None:
+    found = asked(COUNTED, "2026-03-02T08:30:00Z", rows("08:05:00", 20), rows("08:20:00", 70))
+    assert found.state == "waiting"
+    assert "70" in rules_of(found)
+    assert "08:20Z" in rules_of(found)
+
+
+def test_a_run_that_gave_up_shows_what_would_open_it_again() -> None:
+    found = asked(COUNTED, "2026-03-02T10:30:00Z", rows("08:05:00", 20), rows("10:20:00", 70))
+    assert found.state == "held"
+    assert "70" in rules_of(found)
