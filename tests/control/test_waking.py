@@ -6,11 +6,11 @@ from datetime import date, timedelta
 from typing import Any, Final, TypeVar
 
 import pytest
-from interlock.embedded.timers import SqliteTimers
 
 from interlock.control import catalog, records, router, timers, waking, writing
 from interlock.control.attempts import orchestrator
 from interlock.control.context import Control, Settings
+from interlock.embedded.timing.timers import SqliteTimers
 from interlock.model import keys
 from interlock.model.errors import StoreError
 from interlock.model.keys import RunKey, Table
