@@ -158,12 +158,12 @@ def test_a_commit_that_fails_is_answered(
     apply("failing-commit")
     short.clear()
 
-    def fail(_writes: object, loop: asyncio.AbstractEventLoop) -> "asyncio.Future[None]":
+    def fail(loop: asyncio.AbstractEventLoop, _writes: object) -> "asyncio.Future[None]":
         failed: asyncio.Future[None] = loop.create_future()
         failed.set_exception(StoreError("the disk is full"))
         return failed
 
-    monkeypatch.setattr(service.store, "submit", fail)
+    monkeypatch.setattr(service.store, "submit_on", fail)
     problem(api.put(f"{V1}/pipelines/failing-commit/sensors/rows", json={"a": 1}), 503, "unavailable")
     assert short == [True]
 
