@@ -71,6 +71,13 @@ export async function open(browser: Browser, origin: string, options: Options = 
   return { page, context, faults, forgive: (pattern) => forgiven.push(pattern) };
 }
 
+/** Exchange a token for a session, at the page that asks for it. */
+export async function signIn(page: Page, token: string): Promise<void> {
+  await page.getByLabel("Token").fill(token);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByLabel("Token").waitFor({ state: "detached" });
+}
+
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf-8");
 
 /** No violation of accessibility, as far as a machine can tell. */

@@ -61,6 +61,7 @@ TABLE: list[tuple[str, str, Any, set[str]]] = [
     ("GET", f"{V1}/tokens", None, set()),
     ("POST", f"{V1}/tokens", {"name": "", "scopes": []}, set()),
     ("DELETE", f"{V1}/tokens/nobody", None, set()),
+    ("POST", f"{V1}/tokens/nobody:rotate", {}, set()),
     ("GET", f"{V1}/pipelines/gold/trend", None, {"read", "operate"}),
     ("GET", f"{V1}/pipelines/gold/upcoming", None, {"read", "operate"}),
     ("POST", f"{V1}/pipelines/gold/reruns:preview", {"date": "never"}, {"operate"}),

@@ -29,6 +29,30 @@ def test_a_token_is_made_listed_and_revoked(tmp_path: Path) -> None:
         problem(client.put(f"{V1}/pipelines/gold/sensors/x", json={}, headers=writing), 401, "unauthorized")
 
 
+def test_a_token_is_rotated_and_its_sessions_end_without_a_grace(tmp_path: Path) -> None:
+    with running(tmp_path) as (service, client):
+        made = client.post(f"{V1}/tokens", json={"name": "boss", "scopes": ["admin"]}).json()
+        boss = {"Authorization": f"Bearer {made['token']}"}
+        feed = client.post(f"{V1}/tokens", json={"name": "a feed", "scopes": ["read"]}, headers=boss).json()
+        turned = client.post(f"{V1}/tokens/a feed:rotate", json={"expires": "30d"}, headers=boss).json()
+        assert turned["known"]["expiresAt"] < feed["known"]["expiresAt"]
+
+        def works(text: str) -> bool:
+            return client.get(f"{V1}/pipelines", headers={"Authorization": f"Bearer {text}"}).is_success
+
+        assert works(feed["token"])
+        assert works(turned["token"])
+        session = service.sessions.begin(service.tokens.verify(turned["token"]))  # type: ignore[arg-type]
+        last = client.post(f"{V1}/tokens/a feed:rotate", json={"grace": "0s"}, headers=boss).json()
+        assert [works(one["token"]) for one in (feed, turned, last)] == [False, False, True]
+        assert service.sessions.find(session) is None
+        problem(client.post(f"{V1}/tokens/nobody:rotate", json={}, headers=boss), 404, "not-found")
+        problem(client.post(f"{V1}/tokens/boss:turn", json={}, headers=boss), 404, "not-found")
+        problem(client.post(f"{V1}/tokens/boss:rotate", json={"expires": "soon"}, headers=boss), 422, "invalid-value")
+        client.delete(f"{V1}/tokens/a feed", headers=boss)
+        problem(client.post(f"{V1}/tokens/a feed:rotate", json={}, headers=boss), 422, "invalid-value")
+
+
 def test_hazards_are_counted_from_what_is_stored(tmp_path: Path) -> None:
     from tests.api.running import pipeline
 

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { ActionButton } from "../actions/ActionButton";
 import { ActionDialog } from "../actions/ActionDialog";
 import { api, data } from "../api/client";
-import { useMay } from "../api/session";
+import { useLimits, useMay } from "../api/session";
 import { Failure } from "../parts/Failure";
 import { Loading } from "../parts/Loading";
 import { LongText } from "../parts/LongText";
@@ -13,7 +13,8 @@ import { ChannelList } from "./ChannelList";
 
 /** Which alerts go where, how they fared, and a test of the channels. */
 export function AlertsPage() {
-  const may = useMay("operate");
+  const limits = useLimits();
+  const may = useMay("operate") && limits === null;
   const alerts = useQuery({
     queryKey: ["alerts"],
     queryFn: async ({ signal }) => data(await api.GET("/api/v1/alerts", { params: { query: { limit: 100 } }, signal })),
@@ -27,7 +28,7 @@ export function AlertsPage() {
   return (
     <article className="page">
       <h1>Alerts</h1>
-      {!may && <p className="state muted">Alerts need the scope operate.</p>}
+      {!may && <p className="state muted">Alerts need the scope operate{limits === null ? "" : ", of a token that is not limited to some pipelines"}.</p>}
       {may && (
         <>
           <ChannelList />

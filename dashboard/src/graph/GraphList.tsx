@@ -3,6 +3,11 @@ import { Link } from "@tanstack/react-router";
 import type { Schemas } from "../api/client";
 import { Text } from "../parts/Text";
 
+function stateOf(node: Schemas["Node"], otherwise: string): string {
+  if (node.hidden) return "beyond your token";
+  return node.known ? (node.word ?? otherwise) : "not there";
+}
+
 /** The graph as a list: each pipeline, what it runs after, and what of that is there. */
 export function GraphList({ graph, date }: { graph: Schemas["Graph"]; date: string | undefined }) {
   return (
@@ -19,15 +24,19 @@ export function GraphList({ graph, date }: { graph: Schemas["Graph"]; date: stri
         {graph.nodes.map((node) => (
           <tr key={node.id}>
             <th scope="row">
-              <Link to="/pipelines/$pipeline" params={{ pipeline: node.id }}>
+              {node.hidden ? (
                 <Text>{node.id}</Text>
-              </Link>
+              ) : (
+                <Link to="/pipelines/$pipeline" params={{ pipeline: node.id }}>
+                  <Text>{node.id}</Text>
+                </Link>
+              )}
             </th>
             <td>
               <Text>{node.owner}</Text>
             </td>
             <td data-word={node.word ?? undefined}>
-              {node.known ? (node.word ?? (date === undefined ? "yes" : "not opened")) : "not there"}
+              {stateOf(node, date === undefined ? "yes" : "not opened")}
               {node.sla === null || node.sla === undefined ? "" : ` · ${node.sla}`}
             </td>
             <td>

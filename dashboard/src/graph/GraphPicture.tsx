@@ -56,7 +56,7 @@ export function GraphPicture({ graph, root, date }: Props) {
                 {visibleLine(id).slice(0, 34)}
               </text>
               <text x={x - width / 2 + 10} y={y + 13} className="small">
-                {node?.known === false ? "not there" : (node?.word ?? (date === undefined ? node?.owner : "not opened")) ?? ""}
+                {node?.hidden === true ? "beyond your token" : node?.known === false ? "not there" : (node?.word ?? (date === undefined ? node?.owner : "not opened")) ?? ""}
                 {node?.sla === null || node?.sla === undefined ? "" : ` · ${node.sla}`}
               </text>
             </a>

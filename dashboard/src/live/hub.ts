@@ -14,6 +14,8 @@ const LONG_GAP = 5 * 60_000;
 const FIRST_POSITION = 400;
 /** A hidden tab that does not give up the lock within this time is frozen: it is taken from it. */
 const STEAL_AFTER = 3000;
+/** A stream that was open for this long is taken up again at once when the controller ends it. */
+const SETTLED = 1000;
 const REMEMBERED = 4000;
 
 export interface Batch {
@@ -167,8 +169,10 @@ export class Hub {
     if (this.position === null) await this.firstPosition(leading.signal);
     const over = () => leading.signal.aborted;
     for (let tries = 0; !over(); ) {
+      let openedAt = Infinity;
       const ending = await this.connect(leading.signal, () => {
         tries = 0;
+        openedAt = performance.now();
       });
       if (over()) break;
       if (ending === "signed-out") {
@@ -176,6 +180,8 @@ export class Hub {
         signedOut();
         break;
       }
+      // The controller ended it, perhaps since the session is over: that is asked at once, but not again and again.
+      if (ending === "closed" && performance.now() - openedAt > SETTLED) continue;
       tries += 1;
       await this.wait(pause(tries), leading.signal);
     }

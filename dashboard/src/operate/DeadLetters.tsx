@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ActionButton } from "../actions/ActionButton";
 import { ActionDialog } from "../actions/ActionDialog";
 import { api, data } from "../api/client";
-import { useMay } from "../api/session";
+import { useLimits, useMay } from "../api/session";
 import { Failure } from "../parts/Failure";
 import { JsonText } from "../parts/JsonText";
 import { LongText } from "../parts/LongText";
@@ -11,31 +11,37 @@ import { Time } from "../parts/Time";
 
 /** What was given up, whole, and the way back. */
 export function DeadLetters() {
-  const may = useMay("operate");
+  const limits = useLimits();
+  const may = useMay("operate") && limits === null;
   const queries = useQueryClient();
   const letters = useQuery({
     queryKey: ["dlq"],
     queryFn: async ({ signal }) => data(await api.GET("/api/v1/dlq", { params: { query: { limit: 100 } }, signal })),
     enabled: may,
   });
+  // Only then: with the last letter the dialog and its answer would be gone.
+  const closed = (close: () => void) => () => {
+    close();
+    void queries.invalidateQueries({ queryKey: ["dlq"] });
+  };
   const redrive = async () => {
     const { redriven } = data(await api.POST("/api/v1/dlq/redrive", { body: { ids: null } }));
-    await queries.invalidateQueries({ queryKey: ["dlq"] });
     return `${redriven} redriven`;
   };
   const items = letters.data?.items ?? [];
   return (
     <section>
       <h2>Dead letters</h2>
-      {!may && <p className="muted">Looking at dead letters needs the scope operate.</p>}
+      {!may && <p className="muted">Dead letters need the scope operate{limits === null ? "" : ", of a token that is not limited to some pipelines"}.</p>}
       {letters.error !== null && letters.data === undefined && <Failure error={letters.error} retry={() => void letters.refetch()} />}
       {letters.data !== undefined && items.length === 0 && <p className="muted">None: nothing was given up.</p>}
       {items.length > 0 && (
         <>
           <ActionButton
             scope="operate"
+            everywhere
             dialog={(close) => (
-              <ActionDialog title="Redrive" target={`${items.length} dead letters`} verb="Redrive all" reason={false} send={redrive} onClose={close}>
+              <ActionDialog title="Redrive" target={`${items.length} dead letters`} verb="Redrive all" reason={false} send={redrive} onClose={closed(close)}>
                 <p>Each goes back to who failed on it, and is tried again.</p>
               </ActionDialog>
             )}

@@ -44,14 +44,14 @@ export function OperatePage() {
           <ActionButton scope="operate" disabled={noRun} dialog={(close) => <RerunDialog {...target} onClose={close} />}>
             Rerun…
           </ActionButton>
-          <ActionButton scope="operate" disabled={noRun} dialog={(close) => <CancelDialog {...target} word="waiting" onClose={close} />}>
+          <ActionButton scope="operate" disabled={noRun} dialog={(close) => <CancelDialog {...target} onClose={close} />}>
             Cancel…
           </ActionButton>
         </div>
       </section>
       <section>
         <h2>The watchdog</h2>
-        <ActionButton scope="operate" dialog={(close) => <WatchdogDialog onClose={close} />}>
+        <ActionButton scope="operate" everywhere dialog={(close) => <WatchdogDialog onClose={close} />}>
           Run it now…
         </ActionButton>
       </section>

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { ActionDialog } from "../actions/ActionDialog";
 import { api, data } from "../api/client";
 import type { Scope } from "../api/session";
+import { LIVES } from "./lives";
 
 const SCOPES: readonly Scope[] = ["read", "sensor:write", "job:write", "operate", "admin"];
 
@@ -12,13 +13,21 @@ interface Props {
   onClose: () => void;
 }
 
+/** Names as people write them, with commas between. */
+function names(text: string): string[] {
+  return text.split(",").map((one) => one.trim()).filter(Boolean);
+}
+
 /** Make a token; it is in the answer, this once. */
 export function TokenDialog({ first, onMade, onClose }: Props) {
   const [name, setName] = useState("");
+  const [expires, setExpires] = useState("365d");
+  const [pipelines, setPipelines] = useState("");
+  const [owners, setOwners] = useState("");
   const [scopes, setScopes] = useState<Scope[]>(["read"]);
   const toggle = (scope: Scope) => setScopes((now) => (now.includes(scope) ? now.filter((one) => one !== scope) : [...now, scope]));
   const send = async () => {
-    const made = data(await api.POST("/api/v1/tokens", { body: { name: name.trim(), scopes, pipelines: [], owners: [] } }));
+    const made = data(await api.POST("/api/v1/tokens", { body: { name: name.trim(), scopes, pipelines: names(pipelines), owners: names(owners), expires } }));
     onMade();
     return `${made.token}\nIt is not shown again.`;
   };
@@ -38,6 +47,24 @@ export function TokenDialog({ first, onMade, onClose }: Props) {
           </label>
         ))}
       </fieldset>
+      <label className="field">
+        Limited to pipelines (all of them without)
+        <input placeholder="gold-revenue, gold-report" value={pipelines} onChange={(event) => setPipelines(event.target.value)} />
+      </label>
+      <label className="field">
+        Limited to owners
+        <input placeholder="analytics-team" value={owners} onChange={(event) => setOwners(event.target.value)} />
+      </label>
+      <label className="field">
+        Expires
+        <select value={expires} onChange={(event) => setExpires(event.target.value)}>
+          {LIVES.map(([value, text]) => (
+            <option key={value} value={value}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </label>
     </ActionDialog>
   );
 }

@@ -1,3 +1,6 @@
+import { useLimits } from "../api/session";
+import { Text } from "../parts/Text";
+
 interface Props {
   filtered: boolean;
   onClear: () => void;
@@ -5,6 +8,7 @@ interface Props {
 
 /** No lanes: because of the filter, or because nothing was applied yet. */
 export function NothingYet({ filtered, onClear }: Props) {
+  const limits = useLimits();
   if (filtered) {
     return (
       <div className="state">
@@ -12,6 +16,16 @@ export function NothingYet({ filtered, onClear }: Props) {
         <button type="button" onClick={onClear}>
           Clear the filters
         </button>
+      </div>
+    );
+  }
+  if (limits !== null) {
+    return (
+      <div className="state">
+        <h2>No pipeline that your token shows</h2>
+        <p>
+          It is limited to <Text>{limits}</Text>.
+        </p>
       </div>
     );
   }

@@ -1,8 +1,9 @@
 import { Combobox, ComboboxItem, ComboboxPopover, ComboboxProvider } from "@ariakit/react";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 
 import { api, data } from "../api/client";
+import { useMay } from "../api/session";
 import { visibleLine } from "../text/visible";
 
 interface Props {
@@ -21,6 +22,8 @@ export function PipelinePicker({ label, value, onChange }: Props) {
     setKnown(value);
     setText(value ?? "");
   }
+  // Without the right to read the names, any is taken: the controller says whether it knows it.
+  const reads = useMay("read");
   const names = useQuery({
     queryKey: ["names", text],
     queryFn: async ({ signal }) => {
@@ -28,12 +31,22 @@ export function PipelinePicker({ label, value, onChange }: Props) {
       return data(await api.GET("/api/v1/overview", { params: { query }, signal })).items.map((lane) => lane.id);
     },
     staleTime: 10_000,
+    enabled: reads,
   });
   const choose = (next: string) => {
     setText(next);
     if (next === "") onChange(undefined);
-    else if (names.data?.includes(next) === true) onChange(next);
+    else if (!reads) onChange(next);
   };
+  // A whole name that was typed or pasted counts as soon as it is known to be one.
+  const whole = text !== "" && text !== value && names.data?.includes(text) === true;
+  const chosen = useRef(onChange);
+  useEffect(() => {
+    chosen.current = onChange;
+  });
+  useEffect(() => {
+    if (whole) chosen.current(text);
+  }, [whole, text]);
   return (
     <ComboboxProvider inputValue={text} setInputValue={choose}>
       <label className="pick">

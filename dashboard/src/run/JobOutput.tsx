@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-import { readOutput } from "../api/raw";
+import { readOutput } from "../api/output";
 import { safeLink, visible } from "../text/visible";
 
 interface Props {
@@ -19,6 +19,7 @@ export function JobOutput({ pipeline, runId, attempt, running }: Props) {
   const [text, setText] = useState("");
   const [link, setLink] = useState<string | null>(null);
   const [state, setState] = useState("");
+  const [length, setLength] = useState(0);
   useEffect(() => {
     if (!open) return undefined;
     const stopped = new AbortController();
@@ -29,6 +30,7 @@ export function JobOutput({ pipeline, runId, attempt, running }: Props) {
         const piece = await readOutput(pipeline, runId, offset, stopped.signal);
         const more = piece.next > offset;
         offset = piece.next;
+        setLength(offset);
         setText((before) => (before + piece.text).slice(-KEPT));
         setLink(safeLink(piece.link));
         setState(piece.complete ? "complete" : "");
@@ -52,6 +54,11 @@ export function JobOutput({ pipeline, runId, attempt, running }: Props) {
       </summary>
       {open && (
         <>
+          {length > KEPT && (
+            <p className="muted">
+              {length.toLocaleString("en")} bytes: the beginning is left out. <code>interlock logs</code> shows all of it.
+            </p>
+          )}
           <pre className="json">{text === "" ? "" : visible(text)}</pre>
           <p className="muted">
             {text === "" && state !== "complete" && "Nothing yet. "}

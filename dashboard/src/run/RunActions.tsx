@@ -29,7 +29,7 @@ export function RunActions({ runKey, run, why }: Props) {
         Report…
       </ActionButton>
       {active && (
-        <ActionButton scope="operate" dialog={(close) => <CancelDialog {...runKey} word={run.word} onClose={close} />}>
+        <ActionButton scope="operate" dialog={(close) => <CancelDialog {...runKey} onClose={close} />}>
           Cancel…
         </ActionButton>
       )}

@@ -21,7 +21,7 @@ export function RunNeighbours({ pipeline, date }: { pipeline: string; date: stri
           return (
             <li key={`${edge.from} ${edge.to}`}>
               {before ? "after" : "before"}{" "}
-              {other.known ? (
+              {other.known && !other.hidden ? (
                 <Link
                   to="/pipelines/$pipeline/runs/$schedule/$date"
                   params={{ pipeline: other.id, schedule: other.schedule || "cron", date }}
@@ -31,7 +31,7 @@ export function RunNeighbours({ pipeline, date }: { pipeline: string; date: stri
               ) : (
                 <Text>{other.id}</Text>
               )}{" "}
-              <span data-word={other.word ?? undefined}>{other.word ?? "not opened"}</span>
+              <span data-word={other.word ?? undefined}>{other.hidden ? "beyond your token" : (other.word ?? "not opened")}</span>
               <span className="muted">
                 {" "}
                 · {edge.require}

@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { controllerQuery } from "../api/controller";
+import { useMay } from "../api/session";
 import { Ago } from "../parts/Ago";
 import { useLive } from "../parts/useLive";
 
@@ -9,10 +10,12 @@ const WORDS = { connecting: "connecting", live: "live", lost: "not live" } as co
 /** How the page knows what it shows: the stream, and the watchdog's last pass. */
 export function LiveBadge() {
   const { phase } = useLive();
-  const controller = useQuery(controllerQuery);
+  const reads = useMay("read");
+  const controller = useQuery({ ...controllerQuery, enabled: reads });
   const last = controller.data?.watchdog.lastAt;
   const failed = controller.data?.watchdog.failedChecks.length ?? 0;
   const troubled = (controller.data?.troubles.length ?? 0) > 0 || failed > 0;
+  if (!reads) return <span className="live muted">not live: needs the scope read</span>;
   return (
     <span className="live" data-phase={phase}>
       <span className="dot" aria-hidden="true" />

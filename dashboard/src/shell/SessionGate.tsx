@@ -39,11 +39,12 @@ export function SessionGate({ code, children }: { code: string | null; children:
   useEffect(() => onSignedOut(() => setOut(true)), []);
   const session = useQuery({ ...sessionQuery, enabled: ready });
   const known = session.data !== undefined && !out;
+  const reads = session.data?.scopes.includes("read") ?? false;
   useEffect(() => {
-    if (!known) return undefined;
+    if (!known || !reads) return undefined; // without the scope there is no stream to read
     hub.start();
     return () => hub.stop();
-  }, [known]);
+  }, [known, reads]);
   if (known) return children;
   const unknown = out || (session.error instanceof ApiError && session.error.status === 401);
   if (unknown) {

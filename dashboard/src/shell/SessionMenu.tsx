@@ -1,12 +1,13 @@
 import { Menu, MenuButton, MenuItem, MenuProvider } from "@ariakit/react";
 
 import { api, signedOut } from "../api/client";
-import { useSession } from "../api/session";
+import { useLimits, useSession } from "../api/session";
 import { Text } from "../parts/Text";
 
 /** Who is signed in, what they may do, and the way out. */
 export function SessionMenu() {
   const session = useSession();
+  const limits = useLimits();
   if (session === undefined) return null;
   const signOut = async () => {
     await api.DELETE("/api/v1/session");
@@ -21,9 +22,9 @@ export function SessionMenu() {
         <div className="menu-text">
           <p>{session.required ? "Signed in with a token." : "No token is needed on this machine."}</p>
           <p className="muted">May: {session.scopes.join(", ")}</p>
-          {session.pipelines.length + session.owners.length > 0 && (
+          {limits !== null && (
             <p className="muted">
-              Writes limited to <Text>{[...session.pipelines, ...session.owners].join(", ")}</Text>
+              Limited to <Text>{limits}</Text>
             </p>
           )}
         </div>

@@ -1,4 +1,7 @@
-"""Tokens over the API: made, listed, revoked. The text of a token is in the answer that makes it, and nowhere else."""
+"""Tokens over the API: made, listed, rotated, revoked.
+
+The text of a token is in the answer that makes it, and nowhere else.
+"""
 
 from typing import Annotated, Final
 
@@ -9,10 +12,12 @@ from interlock.api.http import Body, Example, PathParameter, delete, get, post
 from interlock.api.problems import documented, not_found
 from interlock.embedded.access.tokens import DEFAULT_LIFE, Scope, Token, expiry
 from interlock.logs import get_logger
+from interlock.model.durations import parse_duration
 
 _log = get_logger(__name__)
 
 _ASKED: Final = Example(summary="for a feed", value={"name": "airflow", "scopes": ["sensor:write"], "owners": ["etl"]})
+_ROTATION: Final = Example(summary="at once", value={"grace": "0s"})
 Names = Annotated[list[Annotated[str, msgspec.Meta(max_length=128)]], msgspec.Meta(max_length=1000)]
 
 
@@ -34,6 +39,13 @@ class TokenAsked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     pipelines: Names = []
     owners: Names = []
     networks: Names = []
+    expires: Annotated[str, msgspec.Meta(max_length=32)] | None = None
+
+
+class Rotation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`grace`: how long the text before works. `expires`: counted from now; without it, the end stays as it was."""
+
+    grace: Annotated[str, msgspec.Meta(max_length=32)] = "1h"
     expires: Annotated[str, msgspec.Meta(max_length=32)] | None = None
 
 
@@ -103,4 +115,38 @@ def revoke_token(name: Annotated[str, PathParameter(max_length=64)], service: Se
     return ended
 
 
-ROUTES: Final = (list_tokens, create_token, revoke_token)
+@post(
+    "/tokens/{slot:str}",
+    opt=needs(Scope.ADMIN),
+    sync_to_thread=True,
+    status_code=200,
+    responses=documented(404, 408, 413, 422),
+    operation_id="rotateToken",
+    summary="Rotate a token",
+    tags=["operation"],
+)
+def rotate_token(
+    slot: Annotated[
+        str, PathParameter(max_length=80, description="The token's name and what is done: `airflow:rotate`.")
+    ],
+    data: Annotated[Rotation, Body(examples=[_ROTATION])],
+    service: ServiceArg,
+    caller: CallerArg,
+) -> TokenMade:
+    """A new text under the same name, shown once; scopes and limits stay.
+
+    The text before works for `grace`; with `0s` not at all, and the token's sessions end.
+    """
+    name, _, action = slot.rpartition(":")
+    if action != "rotate":
+        raise not_found(f"a token can be rotated (`{slot.partition(':')[0]}:rotate`), and nothing else")
+    if all(one.name != name for one in service.tokens.list()):
+        raise not_found(f"there is no token {name!r}")
+    expires = expiry(data.expires, service.clock.now()) if data.expires is not None else None
+    text = service.tokens.rotate(name, grace=parse_duration(data.grace), expires_at=expires)
+    _log.info("token rotated", token=name, by=caller.name)
+    known = next(one for one in service.tokens.list() if one.name == name)
+    return TokenMade(token=text, known=known)
+
+
+ROUTES: Final = (list_tokens, create_token, revoke_token, rotate_token)
