@@ -1847,7 +1847,7 @@ export interface components {
         RerunRefusal: "active" | "budget" | "excluded" | "job-running" | "no-such-period" | "unchanged";
         /**
          * Rotation
-         * @description `grace`: how long the text before works. `expires`: from now on; without it, the token ends when it did before.
+         * @description `grace`: how long the text before works. `expires`: counted from now; without it, the end stays as it was.
          */
         Rotation: {
             /** @default 1h */
