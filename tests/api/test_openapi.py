@@ -57,6 +57,7 @@ ROUTES = [
     ("GET", f"{V1}/tokens"),
     ("POST", f"{V1}/tokens"),
     ("DELETE", f"{V1}/tokens/{{name}}"),
+    ("POST", f"{V1}/tokens/{{slot}}"),
     ("GET", f"{V1}/pipelines/{{pipeline}}/trend"),
     ("GET", f"{V1}/pipelines/{{pipeline}}/upcoming"),
     ("POST", f"{V1}/pipelines/{{pipeline}}/reruns:preview"),
