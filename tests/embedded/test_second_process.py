@@ -136,7 +136,7 @@ def _controller(path: Path, target: Target, done: Completions) -> Iterator[Engin
                 assert isinstance(config, PipelineConfig), config
                 catalog.apply_config(engine.control, config, document)
             yield engine
-            assert runtime.ended() == []
+            assert runtime.engine.database.loops.problems() == []
         finally:
             runtime.stop()
 

@@ -84,7 +84,7 @@ class Console:
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="interlock-index")
         self._controller.store.read_index_with(self._readers)
         self.dead_letters = _Letters(DeadLetterQueues(environment, self.store, self.clock), self._count_letters)
-        self.feed = PolledFeed(self.store, self.clock)
+        self.feed = PolledFeed(self.store, self.clock, loops=self.database.loops)
         self.refusing = False
         self.started_at: datetime | None = None
         self._writers = ThreadPoolExecutor(_WRITERS, thread_name_prefix="interlock-write")
@@ -216,14 +216,15 @@ class Console:
         """What keeps the console from its work."""
         if self.refusing:
             return ["the console is stopping"]
-        return [self.feed.problem] if self.feed.problem else []
+        return [*self.database.loops.problems(), *([self.feed.problem] if self.feed.problem else [])]
 
     def degradations(self) -> list[str]:
         """What is wrong although the controller does its work."""
         try:
             letters = self._count_letters()
             said = [f"{letters} dead letters (`interlock dlq list`)"] if letters else []
-            return [*file_degradations(self.store), *said, *self.degradation_checks.answers()]
+            answers = [*self.degradation_checks.answers(), *self.database.loops.degradations()]
+            return [*file_degradations(self.store), *said, *answers]
         except InterlockError as error:
             return [f"the queues cannot be counted: {error}"]
 

@@ -40,7 +40,7 @@ class ConsoleServer:
 
 def serve_console(settings: ConsoleServer, console: Console) -> None:
     """Run until a signal; returns after a clean end. The console is stopped, whatever happens."""
-    ending = Ending(GRACE_SECONDS)
+    ending = Ending(GRACE_SECONDS, loops=console.database.loops)
     try:
         listener = bind(settings.host, settings.port)
     except BaseException:

@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 
 from interlock.embedded.process.process_end import end_process
+from interlock.loops import Loops
 
 # Less than `docker stop` and most service managers allow before they kill.
 GRACE_SECONDS: Final = 8.0
@@ -26,13 +27,19 @@ class Ending:
     Its thread is made beforehand: at the end there may be no memory for one, and a signal handler cannot wait for it.
     """
 
-    def __init__(self, grace: float = GRACE_SECONDS, end: Callable[[int], object] = end_process) -> None:
+    def __init__(
+        self,
+        grace: float = GRACE_SECONDS,
+        end: Callable[[int], object] = end_process,
+        *,
+        loops: Loops | None = None,
+    ) -> None:
         self._grace = grace
         self._end = end
         self._begun = threading.Event()
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="interlock-ending", daemon=True)
-        self._thread.start()
+        self._loop = (loops or Loops()).add("ending", self._watch, vital=False, finite=True)
+        self._loop.start()
 
     def begin(self) -> None:
         """The first signal came. Safe in a signal handler."""
@@ -42,7 +49,7 @@ class Ending:
         """It has ended in order, or will not end at all."""
         self._done.set()
         self._begun.set()
-        self._thread.join()
+        self._loop.stop()
 
     def _watch(self) -> None:
         self._begun.wait()

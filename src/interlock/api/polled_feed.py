@@ -14,6 +14,7 @@ from interlock.control.views import event_views
 from interlock.control.views.event_views import EventView, Wanted
 from interlock.embedded.stream.feed import FeedEvent, Listener, SensorListener
 from interlock.logs import get_logger
+from interlock.loops import Loops
 from interlock.model.errors import InterlockError
 from interlock.ports.clock import Clock
 from interlock.ports.store import Store
@@ -28,7 +29,7 @@ _log = get_logger(__name__)
 class PolledFeed:
     """`api.served.Feed` by looking."""
 
-    def __init__(self, store: Store, clock: Clock, *, every: float = EVERY) -> None:
+    def __init__(self, store: Store, clock: Clock, *, every: float = EVERY, loops: Loops | None = None) -> None:
         self._store = store
         self._clock = clock
         self._every = every
@@ -38,22 +39,20 @@ class PolledFeed:
         self._joined = 0
         self._given: dict[str, datetime] = {}
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._loop = (loops or Loops()).add("feed", self._run, vital=False)
         self.problem = ""
         """Why events cannot be followed now; "" when they can."""
 
     def start(self) -> None:
         """Follow on a thread."""
-        self._thread = threading.Thread(target=self._run, name="interlock-feed", daemon=True)
-        self._thread.start()
+        self._loop.start()
 
     def stop(self) -> None:
         """Tell nobody any more, but that this is the end. Stopping twice is no error."""
         self._stopping.set()
         with self._lock:
             self._wanted.notify_all()
-        if self._thread is not None:
-            self._thread.join()
+        self._loop.stop()
         with self._lock:
             enders, self._listeners = [ended for _, ended in self._listeners.values()], {}
         for ended in enders:

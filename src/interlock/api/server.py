@@ -81,7 +81,7 @@ def serve(
         listener.close()
         raise
     service.database.on_death = _writer_died
-    ending = Ending(settings.grace)
+    ending = Ending(settings.grace, loops=service.database.loops)
     try:
         check_exposure(settings.host, service)
         warn_of_plain_http(settings.host, settings.transport)
@@ -265,7 +265,7 @@ def _announced(
     if store is None:
         yield
         return
-    announcement = Announcement(store, url, service.clock.now())
+    announcement = Announcement(store, url, service.clock.now(), service.database.loops)
     if certificates is not None:
         announcement.public_url = settings.public_url
         announcement.certificate = certificates.text

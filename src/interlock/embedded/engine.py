@@ -82,7 +82,7 @@ class Engine:
         quota: SensorQuota | None = None,
     ) -> None:
         settings = settings or Settings()
-        threads = TargetThreads()
+        threads = TargetThreads(loops=database.loops)
         self.database = database
         self.clock = clock
         self.bus = bus or LocalBus()

@@ -8,7 +8,6 @@ gone, nothing goes (`decide.config_folder`).
 """
 
 import os
-import threading
 from collections.abc import Iterable
 from datetime import datetime
 from hashlib import blake2b
@@ -29,8 +28,9 @@ from interlock.control.context import Control
 from interlock.decide.config_folder import Folder, Verdict, judge, settled
 from interlock.embedded.targets import abilities
 from interlock.logs import get_logger
+from interlock.loops import Loop, Loops
 from interlock.model import keys
-from interlock.model.errors import InterlockError, InvalidValueError
+from interlock.model.errors import InvalidValueError
 from interlock.model.keys import check_id
 from interlock.ownership import Trust
 from interlock.ports.store import Delete
@@ -75,23 +75,22 @@ class FolderWatch:
         self._seen: Fingerprint | None = None
         self._absent: dict[str, datetime] = {}
         self._helpers_absent: dict[str, datetime] = {}
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        # Added when it is followed: a folder may be looked at by hand, too.
+        self._loop: Loop | None = None
 
     # ------------------------------------------------------------------------------------------------- following
 
-    def start(self) -> Applied:
+    def start(self, loops: Loops | None = None) -> Applied:
         """Apply what is there, then follow it on a thread."""
         applied = self.apply(starting=True)
-        self._thread = threading.Thread(target=self._run, name="interlock-files", daemon=True)
-        self._thread.start()
+        self._loop = (loops or Loops()).add("files", self._run, vital=False)
+        self._loop.start()
         return applied
 
     def stop(self) -> None:
         """Look no more."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self._loop is not None:
+            self._loop.stop()
 
     @property
     def lost(self) -> bool:
@@ -104,11 +103,8 @@ class FolderWatch:
         return [remembered.LOST] if self.lost else []
 
     def _run(self) -> None:
-        while not self._stopping.wait(EVERY_SECONDS):
-            try:
-                self.look()
-            except (InterlockError, OSError) as error:
-                _log.error("the pipeline files could not be followed; trying again", error=str(error))
+        while self._loop is not None and not self._loop.wait(EVERY_SECONDS):
+            self.look()
 
     def look(self) -> Applied | None:
         """Apply a change of the files once they stand still; None when nothing follows."""

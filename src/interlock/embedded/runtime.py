@@ -6,9 +6,7 @@ thread that does nothing else, never a stream, a commit or a timer.
 """
 
 import threading
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -16,14 +14,13 @@ import msgspec
 from interlock.embedded.clock import real_seconds
 from interlock.embedded.engine import Engine
 from interlock.embedded.timing.probe_threads import ProbeThreads
-from interlock.logs import get_logger
-
-_log = get_logger(__name__)
 
 # Executions under way at once: they wait for commits most of the time, and what waits together is flushed together.
 WORKERS: Final = 128
 _LONGEST_WAIT: Final = 1.0
 _SWEEP_EVERY: Final = timedelta(seconds=60)
+_LONGEST_SLEEP: Final = 5.0
+_SHORTEST_SWEEP: Final = 0.05
 _WATCHDOG_YIELD: Final = 0.001
 
 
@@ -45,69 +42,47 @@ class Runtime:
         self._workers = workers
         self._watchdog_every = watchdog_every
         self._stopping = threading.Event()
-        self._alarm = threading.Condition()
-        self._rung = False
-        self._threads: list[threading.Thread] = []
-        self._probes = ProbeThreads(engine.control, engine.probes)
+        self._probes = ProbeThreads(engine.control, engine.probes, engine.database.loops)
+        add = engine.database.loops.add
+        self._clock = add("clock", self._bring_due)
+        self._watchdog = add("watchdog", self._watch_when_due)
+        self._sweeper = add("sweeper", self._sweep_from_time_to_time)
+        self._next_watch: datetime | None = None
         self.watchdog = WatchdogState()
 
     def start(self) -> None:
         """Start everything; returns at once."""
         self.engine.prepare()
-        self.engine.timers.on_armed(self._ring)
+        self.engine.timers.on_armed(self._clock.ring)
         self.engine.executions.start_workers(self._workers)
         self.engine.router.start()
         self.engine.sink.start()
-        self._spawn("clock", self._run_clock)
-        self._spawn("watchdog", self._run_watchdog)
+        self._clock.start()
+        self._watchdog.start()
+        self._sweeper.start()
         if self.engine.control.probes is not None:
-            self._spawn("probes", self._probes.run)
-
-    def _spawn(self, name: str, target: Callable[[], None]) -> None:
-        thread = threading.Thread(target=target, name=f"interlock-{name}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
+            self._probes.start()
 
     def stop(self) -> None:
         """Stop taking new work, finish what is in hand, leave the rest to the next start. Nothing is lost."""
         self._stopping.set()
-        self._ring()
+        for loop in (self._clock, self._watchdog, self._sweeper):
+            loop.end()
         self._probes.stop()
-        for thread in self._threads:
-            thread.join()
+        for loop in (self._clock, self._watchdog, self._sweeper):
+            loop.stop()
         self.engine.router.stop()
         self.engine.executions.stop()
         self.engine.sink.stop()
 
-    def ended(self) -> list[str]:
-        """The threads that should run and do not: none, unless something is badly wrong."""
-        ended = [thread.name for thread in self._threads if not thread.is_alive()]
-        if not self.engine.executions.alive:
-            ended.append("the dispatcher of executions")
-        return ended + [consumer.name for consumer in (self.engine.router, self.engine.sink) if not consumer.alive]
-
-    def _ring(self) -> None:
-        with self._alarm:
-            self._rung = True
-            self._alarm.notify_all()
-
     # ------------------------------------------------------------------------------------------- timers and ticks
 
-    def _run_clock(self) -> None:
-        while not self._stopping.is_set():
-            now = self.engine.clock.now()
-            try:
-                self.engine.calendar.deliver_due(now)
-                while self.engine.fire_timers(now):
-                    pass
-                wait = self._until_next(now)
-            except Exception as error:  # noqa: BLE001 - the clock must not stop because the disk is full
-                _log.error("timers or ticks failed; trying again", error=str(error))
-                wait = _LONGEST_WAIT
-            with self._alarm:
-                if not self._rung:
-                    self._alarm.wait(wait)
-                self._rung = False
+    def _bring_due(self) -> float:
+        now = self.engine.clock.now()
+        self.engine.calendar.deliver_due(now)
+        while self.engine.fire_timers(now):
+            pass
+        return self._until_next(now)
 
     def _until_next(self, now: datetime) -> float:
         """Seconds to the next instant; never long, so that a clock that was set is noticed."""
@@ -119,20 +94,18 @@ class Runtime:
 
     # --------------------------------------------------------------------------------------- watchdog and sweeper
 
-    def _run_watchdog(self) -> None:
+    def _watch_when_due(self) -> float:
         clock = self.engine.clock
-        next_watch = clock.now()
-        next_sweep = clock.now() + _SWEEP_EVERY
-        while not self._stopping.is_set():
-            now = clock.now()
-            if now >= next_watch:
-                next_watch = now + self._watchdog_every
-                self._attempt("watchdog", partial(self.watch, next_watch, skip_quiet=True))
-            if now >= next_sweep:
-                self._attempt("sweep", self.sweep)
-                next_sweep = now + _SWEEP_EVERY
-            wait = real_seconds(clock, (min(next_watch, next_sweep) - clock.now()).total_seconds())
-            self._stopping.wait(min(max(wait, 0.0), 5.0))
+        now = clock.now()
+        if self._next_watch is None or now >= self._next_watch:
+            next_watch = now + self._watchdog_every
+            self.watch(next_watch, skip_quiet=True)
+            self._next_watch = next_watch
+        else:
+            next_watch = self._next_watch
+        # Never long, so that a clock that was set is noticed.
+        left = real_seconds(clock, (next_watch - clock.now()).total_seconds())
+        return min(max(left, 0.0), _LONGEST_SLEEP)
 
     def watch(self, next_at: datetime | None = None, *, skip_quiet: bool = False) -> list[str]:
         """A pass of the watchdog; the checks that failed. Asked for by a person, it looks at every pipeline."""
@@ -145,13 +118,14 @@ class Runtime:
         """Give way: thousands of pipelines in one go would hold the interpreter for seconds. True when it is to end."""
         return self._stopping.wait(_WATCHDOG_YIELD)
 
+    def _sweep_from_time_to_time(self) -> float | None:
+        seconds = max(real_seconds(self.engine.clock, _SWEEP_EVERY.total_seconds()), _SHORTEST_SWEEP)
+        if self._sweeper.wait(seconds):
+            return None
+        self.sweep()
+        return 0.0
+
     def sweep(self) -> None:
         """Remove all that may go, a little at a time, so that every other commit has its turn."""
         while not self._stopping.is_set() and self.engine.sweep():
             pass
-
-    def _attempt(self, name: str, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001 - tried again at its next turn
-            _log.error(f"{name} failed", error=str(error))

@@ -5,7 +5,6 @@ it can be asked and written to; started, it runs until it is stopped. Stopping f
 """
 
 import os
-import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -35,6 +34,7 @@ from interlock.embedded.engine import Engine
 from interlock.embedded.files import Applied, FolderWatch
 from interlock.embedded.health import HealthChecks
 from interlock.embedded.process.discovery import StoreLock
+from interlock.embedded.process.logging import log_problems
 from interlock.embedded.runtime import WORKERS, Runtime, WatchdogState
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.sqlite.private_files import JOBS
@@ -49,6 +49,7 @@ from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
 from interlock.jobs.command.output import OutputKept
 from interlock.jobs.secrets import SecretStore
 from interlock.logs import get_logger
+from interlock.loops import Loops
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, StoreError
 from interlock.model.events import Event
@@ -148,13 +149,19 @@ class Service:
         if self.files is not None:
             self.degradation_checks.add(self.files.degradations)
         self.degradation_checks.add(self.store_watch.degradations)
+        self.degradation_checks.add(self.loops.degradations)
+        self.degradation_checks.add(log_problems)
         if settings.insecure_no_auth:
             self.degradation_checks.add(lambda: [_OPEN])
         self.refusing = False
-        self._stopping = threading.Event()
-        self._house: threading.Thread | None = None
+        self._house = self.loops.add("housekeeping", self._keep_house, vital=False)
         self._running = False
         self.started_at: datetime | None = None
+
+    @property
+    def loops(self) -> Loops:
+        """Every thread that runs as long as this controller does."""
+        return self.database.loops
 
     @property
     def control(self) -> Control:
@@ -250,8 +257,7 @@ class Service:
         self.feed.start()
         if self._commands is not None:
             self._commands.watch_unfinished()
-        applied = self.files.start() if self.files is not None else Applied()
-        self._house = threading.Thread(target=self._keep_house, name="interlock-housekeeping", daemon=True)
+        applied = self.files.start(self.loops) if self.files is not None else Applied()
         self._house.start()
         self.store_watch.start()
         return applied
@@ -263,13 +269,11 @@ class Service:
     def stop(self) -> None:
         """Take no new work, finish what is in hand, close the store. Stopping twice is no error."""
         self.refuse_new_work()
-        self._stopping.set()
         self.store_watch.stop()
         self.feed.stop()
         if self.files is not None and self._running:
             self.files.stop()
-        if self._house is not None:
-            self._house.join()
+        self._house.stop()
         if self._running:
             self.runtime.stop()
             self.alerts.stop()
@@ -283,16 +287,14 @@ class Service:
         if self._lock is not None:
             self._lock.release()
 
-    def _keep_house(self) -> None:
+    def _keep_house(self) -> float:
         """What commands wrote is not kept forever."""
-        while True:
-            try:
-                if self._commands is not None:
-                    self._commands.prune(self.settings.output)
-            except (InterlockError, OSError) as error:
-                _log.error("old command output could not be removed", error=str(error))
-            if self._stopping.wait(_HOUSEKEEPING_SECONDS):
-                return
+        try:
+            if self._commands is not None:
+                self._commands.prune(self.settings.output)
+        except (InterlockError, OSError) as error:
+            _log.error("old command output could not be removed", error=str(error))
+        return _HOUSEKEEPING_SECONDS
 
     # ------------------------------------------------------------------------------------------------- health
 
@@ -302,8 +304,7 @@ class Service:
             return ["the controller is stopping"]
         if not self._running:
             return ["the controller is not running"]
-        found = [f"{name} has ended" for name in (*self.runtime.ended(), *self.alerts.ended())]
-        found += self.store_watch.problems()
+        found = [*self.loops.problems(), *self.store_watch.problems()]
         try:
             lags = {consumer.name: consumer.lag() for consumer in self.consumers}
         except StoreError as error:
@@ -332,6 +333,7 @@ def _target_settings(service: Service, settings: ServiceSettings) -> TargetSetti
         output_limit=settings.output.limit,
         ended=service.job_ended,
         callback_url=service.callbacks.url,
+        loops=service.loops,
     )
 
 

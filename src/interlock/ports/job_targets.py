@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from interlock.loops import Loops
 from interlock.model.keys import RunKey
 from interlock.ports.clock import Clock
 from interlock.ports.jobs import JobRequest, JobRunner
@@ -41,6 +42,8 @@ class TargetSettings:
     """Tell that the job of an attempt is over: `check` is called at once, not at the next poll."""
     callback_url: Callable[[JobRequest], str] = _no_callback
     """A signed address at which the job of this request may report its end, once; "" when there is none."""
+    loops: Loops = field(default_factory=Loops, repr=False)
+    """Where a target adds its threads: one that fails is started again, and the controller's health names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

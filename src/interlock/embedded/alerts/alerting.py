@@ -59,10 +59,6 @@ class AlertDispatcher:
         """Send a test alert on one channel or on all, now and past the queue."""
         return try_channels(self._channels, channel, test_alert(now, by))
 
-    def ended(self) -> list[str]:
-        """The threads that should run and do not."""
-        return [*([] if self.consumer.alive else [self.consumer.name]), *self.deliveries.ended()]
-
     def start(self) -> None:
         """Run on threads of its own."""
         self.consumer.start()

@@ -24,6 +24,7 @@ from interlock.embedded.sqlite.database import Database
 from interlock.embedded.sqlite.store import SqliteStore
 from interlock.embedded.stream.dead_letters import Failure, LetterKind, bury
 from interlock.logs import get_logger
+from interlock.loops import Loop
 from interlock.model.events import EVENT_TTL_DAYS
 from interlock.model.times import epoch_millis
 from interlock.ports.channel import Channel
@@ -60,10 +61,8 @@ class Deliveries:
         self._jitter = jitter
         # Until when a channel is to be left alone. Forgotten at a restart: the receiver will say it again.
         self._resting: dict[str, datetime] = {}
-        self._news = threading.Condition()
-        self._rung = 0
         self._stopping = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._loops: list[Loop] = []
 
     # ------------------------------------------------------------------------------------------------ the queue
 
@@ -141,40 +140,25 @@ class Deliveries:
         self._spawn("leftovers", lambda channel: channel not in known)
 
     def _spawn(self, name: str, mine: Mine) -> None:
-        thread = threading.Thread(target=self._run, args=(mine,), name=f"interlock-alerts-{name}", daemon=True)
-        self._threads.append(thread)
-        thread.start()
+        loop = self._database.loops.add(f"alerts-{name}", partial(self._send_due, mine))
+        self._loops.append(loop)
+        loop.start()
 
     def stop(self) -> None:
         """Finish the tries under way, and end. What waits is sent after the next start."""
         self._stopping.set()
-        self._ring()
-        for thread in self._threads:
-            thread.join()
-
-    def ended(self) -> list[str]:
-        """The threads that should run and do not."""
-        return [thread.name for thread in self._threads if not thread.is_alive()]
+        for loop in self._loops:
+            loop.end()
+        for loop in self._loops:
+            loop.stop()
 
     def _ring(self) -> None:
-        with self._news:
-            self._rung += 1
-            self._news.notify_all()
+        for loop in self._loops:
+            loop.ring()
 
-    def _rang_since(self, heard: int) -> bool:
-        return self._rung != heard
-
-    def _run(self, mine: Mine) -> None:
-        while not self._stopping.is_set():
-            heard = self._rung
-            try:
-                self._work(self._clock.now(), mine)
-                wait = self._until_next(mine)
-            except Exception as error:  # noqa: BLE001  the disk may be full for a while; alerts must go on afterwards
-                _log.error("alerts cannot be taken from the queue; trying again", error=str(error))
-                wait = _LONGEST_WAIT
-            with self._news:
-                self._news.wait_for(partial(self._rang_since, heard), wait)
+    def _send_due(self, mine: Mine) -> float:
+        self._work(self._clock.now(), mine)
+        return self._until_next(mine)
 
     def _until_next(self, mine: Mine) -> float:
         """Seconds; never long, so that a redrive by another process, or a clock that was set, is noticed."""

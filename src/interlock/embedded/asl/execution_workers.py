@@ -6,6 +6,7 @@ sooner.
 """
 
 import threading
+import time
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
@@ -13,6 +14,7 @@ from typing import Final, Protocol
 
 from interlock.embedded.clock import real_seconds
 from interlock.logs import get_logger
+from interlock.loops import Loops
 from interlock.ports.clock import Clock
 
 # The longest sleep: a machine that was suspended, or whose clock was set, is noticed this soon.
@@ -48,6 +50,7 @@ class ExecutionWorkers:
         clock: Clock,
         count: int,
         spawn: Callable[[Callable[[], None]], None],
+        loops: Loops | None = None,
     ) -> None:
         self._executions = executions
         self._clock = clock
@@ -59,17 +62,14 @@ class ExecutionWorkers:
         # Somebody found no free worker: who finishes next has the dispatcher look again.
         self._starved = False
         self._stopping = threading.Event()
-        self._dispatcher = threading.Thread(name="interlock-executions", target=self._dispatch, daemon=True)
+        # What could not be saved, and until when it is left alone. It counts as running meanwhile.
+        self._cooling: dict[str, float] = {}
+        self._dispatcher = (loops or Loops()).add("executions", self._dispatch)
         self._spawn = spawn
 
     def start(self) -> None:
         """Begin."""
         self._dispatcher.start()
-
-    @property
-    def alive(self) -> bool:
-        """Does the dispatcher run?"""
-        return self._dispatcher.is_alive()
 
     def ring(self) -> None:
         """Something may have become due."""
@@ -96,25 +96,30 @@ class ExecutionWorkers:
         """Let what runs now come to its next wait, then end."""
         self._stopping.set()
         self.ring()
-        self._dispatcher.join()
+        self._dispatcher.stop()
         with self._bell:
-            self._bell.wait_for(lambda: not self._busy)
+            self._bell.wait_for(lambda: not self._busy.keys() - self._cooling.keys())
 
-    def _dispatch(self) -> None:
-        while not self._stopping.is_set():
-            # Taken before the look-up: whatever rings from here on is not slept through.
-            with self._bell:
-                rings, busy = self._rings, frozenset(self._busy)
-                full = len(busy) > self._count
-                self._starved = self._starved or full
-            try:
-                seconds = _MAX_SLEEP_SECONDS if full else self._hand_out(busy)
-            except Exception:  # noqa: BLE001  the store may be back in a moment; the dispatcher must live
-                _log.exception("could not look up due executions; trying again")
-                seconds = _COOL_DOWN_SECONDS
-            with self._bell:
-                if seconds and self._rings == rings:
-                    self._bell.wait(seconds)
+    def _dispatch(self) -> float:
+        """One look at what is due, and the sleep until the next. What it raises has it called again after a pause."""
+        # Taken before the look-up: whatever rings from here on is not slept through.
+        with self._bell:
+            rings, cooling = self._rings, self._end_cooling()
+            busy = frozenset(self._busy)
+            full = len(busy) > self._count
+            self._starved = self._starved or full
+        seconds = _MAX_SLEEP_SECONDS if full else self._hand_out(busy)
+        with self._bell:
+            if seconds and self._rings == rings and not self._stopping.is_set():
+                self._bell.wait(min(seconds, cooling))
+        return 0.0
+
+    def _end_cooling(self) -> float:
+        """Let go of what has been left alone long enough; seconds until there is more. With the bell held."""
+        now = time.monotonic()
+        for name in [name for name, until in self._cooling.items() if until <= now]:
+            del self._cooling[name], self._busy[name]
+        return min(self._cooling.values(), default=now + _MAX_SLEEP_SECONDS) - now
 
     def _hand_out(self, busy: frozenset[str]) -> float:
         """Hand out as much as there are free workers for, and once more; how long to sleep then, if nothing rings.
@@ -141,9 +146,9 @@ class ExecutionWorkers:
             self._release(name)
         else:
             # A fiber must not wait: the execution stays busy for a moment, so that it is not tried again at once.
-            cool_down = threading.Timer(_COOL_DOWN_SECONDS, self._release, (name,), {"again": True})
-            cool_down.daemon = True
-            cool_down.start()
+            with self._bell:
+                self._cooling[name] = time.monotonic() + _COOL_DOWN_SECONDS
+            self.ring()
 
     def _run(self, name: str) -> bool:
         """Run it; false when it could not be saved: the row is as it was, and due, so it is run again."""
@@ -154,11 +159,11 @@ class ExecutionWorkers:
             return False
         return True
 
-    def _release(self, name: str, *, again: bool = False) -> None:
+    def _release(self, name: str) -> None:
         """It is not run any more. Whatever rang meanwhile may have been for it: then the dispatcher looks again."""
         with self._bell:
             rung = self._busy.pop(name) != self._rings
             starved, self._starved = self._starved, False
             stopped = self._stopping.is_set() and not self._busy
-        if again or rung or starved or stopped:
+        if rung or starved or stopped:
             self.ring()

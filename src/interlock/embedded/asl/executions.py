@@ -198,7 +198,7 @@ class SqliteExecutions:
         """Run what is due from now on, so many at a time, on fibers of the writer thread."""
         if self._workers is not None:
             raise InvalidValueError("the workers are running already: stop them first")
-        self._workers = ExecutionWorkers(self, self._clock, count, self._database.spawn)
+        self._workers = ExecutionWorkers(self, self._clock, count, self._database.spawn, self._database.loops)
         self._workers.start()
 
     def stop(self) -> None:
@@ -206,12 +206,6 @@ class SqliteExecutions:
         workers, self._workers = self._workers, None
         if workers is not None:
             workers.stop()
-
-    @property
-    def alive(self) -> bool:
-        """Is what is due run? False before `start_workers`, and if the dispatcher has ended."""
-        workers = self._workers
-        return workers is not None and workers.alive
 
     # ---------------------------------------------------------------------------------------- one execution
 

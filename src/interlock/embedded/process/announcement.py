@@ -1,6 +1,5 @@
 """Saying where a controller listens, for as long as it does, also when the disk has no room for that at the start."""
 
-import threading
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Final
 
 from interlock.embedded.process import discovery
 from interlock.logs import get_logger
+from interlock.loops import Loop, Loops
 
 _AGAIN_SECONDS: Final = 2.0
 
@@ -17,21 +17,21 @@ _log = get_logger(__name__)
 class Announcement:
     """The discovery file of a running controller. Without it the controller works, and nobody finds it by itself."""
 
-    def __init__(self, store: Path, url: str, started: datetime) -> None:
+    def __init__(self, store: Path, url: str, started: datetime, loops: Loops) -> None:
         self._store = store
         self._url = url
         self._started = started
         self.public_url = ""
         self.certificate = ""
         self._made = False
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._loops = loops
+        self._loop: Loop | None = None
 
     def start(self) -> None:
         """Make it, now or as soon as that is possible."""
         if not self._try():
-            self._thread = threading.Thread(target=self._try_again, name="interlock-announcement", daemon=True)
-            self._thread.start()
+            self._loop = self._loops.add("announcement", self._try_again, vital=False, finite=True)
+            self._loop.start()
 
     def show(self, certificate: str) -> None:
         """It has another certificate now."""
@@ -40,9 +40,8 @@ class Announcement:
 
     def stop(self) -> None:
         """This process listens no more."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self._loop is not None:
+            self._loop.stop()
         discovery.withdraw(self._store)
 
     def problems(self) -> Iterable[str]:
@@ -59,7 +58,7 @@ class Announcement:
                 public_url=self.public_url,
             )
         except OSError as error:
-            if self._thread is None:  # once is enough
+            if self._loop is None:  # once is enough
                 _log.warning(
                     "the discovery file cannot be written: other commands need --url until it can",
                     file=str(discovery.server_file(self._store)),
@@ -70,7 +69,5 @@ class Announcement:
         self._made = True
         return True
 
-    def _try_again(self) -> None:
-        while not self._stopping.wait(_AGAIN_SECONDS):
-            if self._try():
-                return
+    def _try_again(self) -> float | None:
+        return None if self._try() else _AGAIN_SECONDS

@@ -18,6 +18,7 @@ from typing import Final, TextIO
 
 from interlock.embedded.clock import pause
 from interlock.logs import get_logger
+from interlock.loops import Loops
 
 _MOST_LINES: Final = 5000
 _LONGEST_LINE: Final = 16 * 1024
@@ -36,6 +37,7 @@ class LogSink:
         self._stream = stream
         self._queue: SimpleQueue[bytes | threading.Event] = SimpleQueue()
         self._lost = 0
+        self.loops = Loops()
         self._gone = False
         self._file = _descriptor(stream)
         # A stream that is no file (a test's) is written at once: nothing can hold it up.
@@ -43,9 +45,8 @@ class LogSink:
             self._begin(self._file)
 
     def _begin(self, file: int) -> None:
-        thread = threading.Thread(target=self._serve, args=(file,), name="interlock-log", daemon=True)
         try:
-            thread.start()
+            self.loops.add("log", lambda: self._serve(file), vital=False).start()
         except RuntimeError:  # no memory for a thread: lines are then written where they arise
             self._file = None
             return

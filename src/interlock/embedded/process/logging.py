@@ -67,6 +67,11 @@ def drain_logs(seconds: float) -> None:
         sink.drain(seconds)
 
 
+def log_problems() -> list[str]:
+    """That the log cannot be written, in words."""
+    return [said for sink in _sinks for said in (*sink.loops.problems(), *sink.loops.degradations())]
+
+
 class _LineLogger:
     """The end of the chain: a finished line. Without a lock, which a signal handler might find taken."""
 

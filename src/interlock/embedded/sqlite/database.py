@@ -23,6 +23,7 @@ from interlock.embedded.sqlite.fibers import Fiber
 from interlock.embedded.sqlite.groups import Outcome, do_group
 from interlock.embedded.sqlite.writer import AnyRequest, OnDeath, Work, WriterThread
 from interlock.logs import get_logger
+from interlock.loops import Loops
 from interlock.model.errors import StoreError, StoreReplacedError
 from interlock.ports.clock import Clock
 
@@ -62,6 +63,8 @@ class Database:
         self.inline = inline
         self.read_only = read_only
         self.fault = fault
+        # All threads that stand on this store, its writer first: whoever makes one adds it here, and health asks them.
+        self.loops = Loops()
         self._connection = connection
         # Guards the write connection. Reentrant, because a work in memory may read while it writes.
         self._lock = threading.RLock()
@@ -82,7 +85,9 @@ class Database:
         # Called when the writer thread has died, on that thread: a process that runs a controller ends then.
         self.on_death: OnDeath = lambda _: None
         self._writer = (
-            None if inline or read_only else WriterThread(self._commit_group, self._end_snapshot, self._writer_died)
+            None
+            if inline or read_only
+            else WriterThread(self._commit_group, self._end_snapshot, self._writer_died, self.loops)
         )
 
     def _writer_died(self, error: BaseException) -> None:

@@ -23,6 +23,7 @@ from typing import Any, Final, Protocol, TypeVar
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from interlock.logs import get_logger
+from interlock.loops import Loops
 from interlock.model.errors import InterlockError
 
 T = TypeVar("T")
@@ -117,7 +118,8 @@ class TargetThreads:
     A target that hangs must not keep the process from ending, so they are daemons; a ThreadPoolExecutor's are not.
     """
 
-    def __init__(self, most: int = _TARGET_THREADS) -> None:
+    def __init__(self, most: int = _TARGET_THREADS, loops: Loops | None = None) -> None:
+        self._loops = loops or Loops()
         self._calls: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         self._lock = threading.Lock()
         self._most = most
@@ -138,18 +140,18 @@ class TargetThreads:
         """A thread for one call. When none can be started, this raises before anybody could make the call."""
         with self._lock:
             if self._free <= 0 and self._threads < self._most:
-                threading.Thread(target=self._serve, name="interlock-target", daemon=True).start()
+                self._loops.add(f"target-{self._threads + 1}", self._serve_next).start()
                 self._threads += 1
                 self._free += 1
             self._free -= 1
 
-    def _serve(self) -> None:
-        while True:
-            work, future = self._calls.get()
-            settle = _outcome(work, future)
-            with self._lock:
-                self._free += 1
-            settle()
+    def _serve_next(self) -> float:
+        work, future = self._calls.get()
+        settle = _outcome(work, future)
+        with self._lock:
+            self._free += 1
+        settle()
+        return 0.0
 
 
 def _outcome(work: Callable[[], T], future: Future[T]) -> Callable[[], None]:

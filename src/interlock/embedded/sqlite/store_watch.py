@@ -16,6 +16,7 @@ from typing import Final
 from interlock.embedded.sqlite.connection import connect
 from interlock.embedded.sqlite.database import Database
 from interlock.logs import get_logger
+from interlock.loops import Loop
 
 _LOOK_SECONDS: Final = 1.0
 _LITTLE_SPACE: Final = 64 * 1024 * 1024
@@ -35,23 +36,27 @@ class StoreWatch:
         self._check_seconds = check_seconds
         self._damage: tuple[str, ...] = ()
         self._stopping = threading.Event()
-        self._threads: list[threading.Thread] = []
+        self._file_problem = ""
+        self._loops: list[Loop] = []
 
     def start(self) -> None:
         """Watch on threads of its own."""
         path = self._database.path
         if path is None:
             return
-        for name, work in (("store-watch", self._look_again_and_again), ("store-check", lambda: self._check(path))):
-            thread = threading.Thread(target=work, name=f"interlock-{name}", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+        loops = self._database.loops
+        self._loops = [
+            loops.add("store-watch", self._look, vital=False),
+            loops.add("store-check", lambda: self._check(path), vital=False, finite=True),
+        ]
+        for loop in self._loops:
+            loop.start()
 
     def stop(self) -> None:
         """Watch no more."""
         self._stopping.set()
-        for thread in self._threads:
-            thread.join()
+        for loop in self._loops:
+            loop.stop()
 
     def problems(self) -> list[str]:
         """What keeps the store from being written, in words."""
@@ -68,15 +73,14 @@ class StoreWatch:
 
     # ---------------------------------------------------------------------------------------------------- the file
 
-    def _look_again_and_again(self) -> None:
-        before = ""
-        while not self._stopping.wait(_LOOK_SECONDS):
-            now = self._database.guard.file_problem()
-            if now and not before:
-                _log.error("the store's file is lost", error=now)
-            elif before and not now:
-                _log.info("the store's file is back")
-            before = now
+    def _look(self) -> float:
+        before, now = self._file_problem, self._database.guard.file_problem()
+        if now and not before:
+            _log.error("the store's file is lost", error=now)
+        elif before and not now:
+            _log.info("the store's file is back")
+        self._file_problem = now
+        return _LOOK_SECONDS
 
     # --------------------------------------------------------------------------------------------------- the pages
 

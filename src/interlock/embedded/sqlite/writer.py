@@ -22,6 +22,7 @@ from greenlet import getcurrent
 
 from interlock.embedded.sqlite.fibers import Fiber, park
 from interlock.logs import get_logger
+from interlock.loops import Loops
 from interlock.model.errors import StoreError
 
 T = TypeVar("T")
@@ -143,7 +144,11 @@ class WriterThread:
     """
 
     def __init__(
-        self, commit: Callable[[Sequence[AnyRequest]], None], refresh: Callable[[], None], on_death: OnDeath
+        self,
+        commit: Callable[[Sequence[AnyRequest]], None],
+        refresh: Callable[[], None],
+        on_death: OnDeath,
+        loops: Loops,
     ) -> None:
         self._commit = commit
         self.refresh = refresh
@@ -155,8 +160,9 @@ class WriterThread:
         self._gate = threading.Lock()
         self._closed = False
         self._death: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="interlock-writer", daemon=True)
-        self._thread.start()
+        # Closing waits for the last commit, however long the disk takes: the connection is closed after it.
+        self._loop = loops.add("writer", self._serve, on_failure=self._die, stop_seconds=None)
+        self._loop.start()
 
     def write(self, work: Work[T]) -> T:
         """Do it, and wait for its commit."""
@@ -170,7 +176,7 @@ class WriterThread:
 
     def submit(self, work: Work[T]) -> Future[T]:
         """Queue it; the future is settled after the commit."""
-        if threading.current_thread() is self._thread and not isinstance(getcurrent(), Fiber):
+        if self._loop.is_current and not isinstance(getcurrent(), Fiber):
             raise StoreError("a write from within a write would wait for itself: use the connection that is given")
         request = Request(work)
         self._put(request)
@@ -204,13 +210,7 @@ class WriterThread:
             if not self._closed:
                 self._closed = True
                 self._queue.put(None)
-        self._thread.join()
-
-    def _run(self) -> None:
-        try:
-            self._serve()
-        except BaseException as error:  # noqa: BLE001  whatever it was, whoever waits must not wait forever
-            self._die(error)
+        self._loop.stop()
 
     def _die(self, error: BaseException) -> None:
         with self._gate:

@@ -81,20 +81,18 @@ class EventFeed:
         self._joined = 0
         self._position = 0
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._loop = database.loops.add("feed", self._run, vital=False)
 
     def start(self) -> None:
         """Follow on a thread."""
-        self._thread = threading.Thread(target=self._run, name="interlock-feed", daemon=True)
-        self._thread.start()
+        self._loop.start()
 
     def stop(self) -> None:
         """Tell nobody any more, but that this is the end. Stopping twice is no error."""
         self._stopping.set()
         with self._lock:
             self._wanted.notify_all()
-        if self._thread is not None:
-            self._thread.join()
+        self._loop.stop()
         with self._lock:
             enders, self._enders = list(self._enders.values()), {}
         for ender in enders:
@@ -148,12 +146,7 @@ class EventFeed:
 
     def _run(self) -> None:
         while self._is_wanted():
-            try:
-                head = self._database.wait_for_change(self._position, _WAIT_SECONDS)
-                self._advance(head)
-            except InterlockError as error:
-                _log.error("the events cannot be followed; trying again", error=str(error))
-                self._stopping.wait(_WAIT_SECONDS)
+            self._advance(self._database.wait_for_change(self._position, _WAIT_SECONDS))
 
     def _is_wanted(self) -> bool:
         """Waits while nobody listens: following every commit for nobody would cost the others their turn."""

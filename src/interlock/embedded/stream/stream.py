@@ -69,7 +69,7 @@ class StreamConsumer:
         self._heard = False
         self._broken = False
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._loop = database.loops.add(name, self.run)
 
     def register(self) -> None:
         """Make the consumer known, at the beginning if it is new, and find where it left off."""
@@ -116,19 +116,12 @@ class StreamConsumer:
 
     def start(self) -> None:
         """Deliver from now on, on fibers of the writer thread; a thread of its own tends to that."""
-        self._thread = threading.Thread(target=self.run, name=f"interlock-{self.name}", daemon=True)
-        self._thread.start()
+        self._loop.start()
 
     def stop(self) -> None:
         """Finish the calls under way, and end."""
         self._stopping.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
-
-    @property
-    def alive(self) -> bool:
-        """Does its thread run?"""
-        return self._thread is not None and self._thread.is_alive()
+        self._loop.stop()
 
     def run(self) -> None:
         """Deliver changes as they come, until `stop`. Raises what a handler raised that is no Exception."""

@@ -15,6 +15,7 @@ from interlock.control.probing import Claim
 from interlock.embedded.clock import real_seconds
 from interlock.embedded.timing.probe_clock import ProbeClock, ProbeEntry, finish
 from interlock.logs import get_logger
+from interlock.loops import Loops
 from interlock.model.durations import Duration, format_duration
 from interlock.model.errors import ProbeError
 from interlock.ports.probes import Prober, ProbeRequest
@@ -48,46 +49,37 @@ class _Look:
 class ProbeThreads:
     """Takes the looks that are due, until it is stopped."""
 
-    def __init__(self, control: Control, clock: ProbeClock, *, at_once: int = AT_ONCE) -> None:
+    def __init__(
+        self, control: Control, clock: ProbeClock, loops: Loops | None = None, *, at_once: int = AT_ONCE
+    ) -> None:
         self._control = control
         self._clock = clock
         self._at_once = at_once
-        self._alarm = threading.Condition()
-        self._rung = False
+        self._lock = threading.Lock()
         self._stopping = False
         self._looks: list[_Look] = []
         self._hanging: dict[tuple[str, str], threading.Thread] = {}
-        clock.on_changed(self._ring)
+        self._loop = (loops or Loops()).add("probes", self._look_around)
+        clock.on_changed(self._loop.ring)
 
     def stop(self) -> None:
         """Take no further look. Those under way are dropped: they are due again in an interval."""
         self._stopping = True
-        self._ring()
+        self._loop.stop()
 
-    def run(self) -> None:
-        """Until `stop`; on a thread of its own."""
-        while not self._stopping:
-            try:
-                self._give_up_late()
-                self._take_due()
-                wait = self._until_next()
-            except Exception as error:  # noqa: BLE001 - probes must not stop because the disk is full
-                _log.error("probes failed; trying again", error=str(error))
-                wait = _LONGEST_WAIT
-            with self._alarm:
-                if not self._rung:
-                    self._alarm.wait(wait)
-                self._rung = False
+    def start(self) -> None:
+        """Take the looks that are due from now on, until `stop`."""
+        self._loop.start()
 
-    def _ring(self) -> None:
-        with self._alarm:
-            self._rung = True
-            self._alarm.notify_all()
+    def _look_around(self) -> float:
+        self._give_up_late()
+        self._take_due()
+        return self._until_next()
 
     def _until_next(self) -> float:
         """Seconds to the next look or deadline; never long, so that a clock that was set is noticed."""
         waits = [_LONGEST_WAIT]
-        with self._alarm:
+        with self._lock:
             waits += [look.deadline - time.monotonic() for look in self._looks]
             full = len(self._looks) >= self._at_once
         at = self._clock.next_at()
@@ -112,11 +104,11 @@ class ProbeThreads:
                 self._clock.put_back(entry, self._control.now())
 
     def _places(self) -> int:
-        with self._alarm:
+        with self._lock:
             return self._at_once - len(self._looks)
 
     def _slow_places(self) -> int:
-        with self._alarm:
+        with self._lock:
             return self._at_once // 2 - sum(look.entry.slow for look in self._looks)
 
     def _begin(self, entry: ProbeEntry, claim: Claim) -> None:
@@ -129,7 +121,7 @@ class ProbeThreads:
         self._hanging.pop(look.name, None)
         name = f"interlock-probe-{entry.pipeline}-{entry.key}"
         look.thread = threading.Thread(target=self._look, args=(look,), name=name, daemon=True)
-        with self._alarm:
+        with self._lock:
             self._looks.append(look)
         look.thread.start()
 
@@ -138,7 +130,7 @@ class ProbeThreads:
         if self._ends(look):
             look.entry.slow = False
             self._record(look, result)
-        self._ring()
+        self._loop.ring()
 
     def _answer(self, request: ProbeRequest) -> dict[str, Any] | ProbeError:
         prober = self._control.probes
@@ -148,14 +140,14 @@ class ProbeThreads:
             return prober.look(request)
         except ProbeError as error:
             return error
-        except Exception as error:  # noqa: BLE001 - whatever it raises, it has failed
+        except BaseException as error:  # noqa: BLE001 - whatever it raises, it has failed
             return ProbeError(f"{type(error).__name__}: {error}")
 
     # -------------------------------------------------------------------------------------------------------- ending
 
     def _ends(self, look: _Look) -> bool:
         """Are we the first to say how it ended? Frees its place."""
-        with self._alarm:
+        with self._lock:
             if look.over or self._stopping:
                 return False
             look.over = True
@@ -163,7 +155,7 @@ class ProbeThreads:
             return True
 
     def _give_up_late(self) -> None:
-        with self._alarm:
+        with self._lock:
             late = [look for look in self._looks if look.deadline <= time.monotonic()]
         for look in late:
             if self._ends(look):
@@ -190,6 +182,8 @@ def look_once(prober: Prober, request: ProbeRequest) -> dict[str, Any]:
             results.append(prober.look(request))
         except ProbeError as error:
             results.append(error)
+        except BaseException as error:  # noqa: BLE001 - whatever it raises, it has failed
+            results.append(ProbeError(f"{type(error).__name__}: {error}"))
 
     thread = threading.Thread(target=look, name="interlock-probe-by-hand", daemon=True)
     thread.start()

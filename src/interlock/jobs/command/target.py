@@ -30,6 +30,7 @@ from interlock.jobs.command.watch import ExitWatch
 from interlock.jobs.command.wrapper import OUTPUT
 from interlock.jobs.configs import read_config, refused
 from interlock.logs import get_logger
+from interlock.loops import Loops
 from interlock.model.errors import InterlockError, JobStartError
 from interlock.model.job_configs import CommandConfig, Value
 from interlock.model.keys import RunKey
@@ -102,6 +103,7 @@ class CommandRunner:
         working_folder: Path | None = None,
         grace: timedelta = timedelta(seconds=10),
         output_limit: int = DEFAULT_OUTPUT_LIMIT,
+        loops: Loops | None = None,
     ) -> None:
         self._root = folder.absolute()
         self._on_exit = on_exit
@@ -112,7 +114,7 @@ class CommandRunner:
         self._output_limit = output_limit
         # Exits that could not be reported to the controller, and when to try again.
         self._untold: dict[str, float] = {}
-        self._watch = ExitWatch(self._settle)
+        self._watch = ExitWatch(self._settle, loops)
         self._forks = ForkServer(_wrappers_environment())
 
     # ------------------------------------------------------------------------------------------------- the port
@@ -403,6 +405,7 @@ def make_command_runner(settings: TargetSettings) -> CommandRunner:
         environment=settings.environment,
         working_folder=settings.working_folder,
         output_limit=settings.output_limit,
+        loops=settings.loops,
     )
 
 

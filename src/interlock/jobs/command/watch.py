@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from interlock.logs import get_logger
+from interlock.loops import Loop, Loops
 
 log = get_logger(__name__)
 
@@ -26,14 +27,15 @@ class ExitWatch:
     yet. It is called on the watching thread: while it takes its time, other ends wait.
     """
 
-    def __init__(self, settle: Callable[[str], int | None]) -> None:
+    def __init__(self, settle: Callable[[str], int | None], loops: Loops | None = None) -> None:
         self._settle = settle
+        self._loops = loops or Loops()
         self._lock = threading.Lock()
         self._new: dict[str, int] = {}
         self._given: dict[str, int] = {}
-        self._thread: threading.Thread | None = None
+        self._loop: Loop | None = None
         self._closed = False
-        self._wake_out = -1
+        self._wake_in = self._wake_out = -1
         # Of the thread alone:
         self._selector: selectors.BaseSelector | None = None
         self._children: dict[str, int] = {}
@@ -53,7 +55,7 @@ class ExitWatch:
             if pidfd >= 0:
                 self._given[run_id] = pidfd
             self._new[run_id] = child or self._new.get(run_id, 0)
-            if self._thread is None:
+            if self._loop is None:
                 self._begin()
             self._wake()
 
@@ -63,11 +65,11 @@ class ExitWatch:
             if self._closed:
                 return
             self._closed = True
-            thread = self._thread
-            if thread is not None:
+            loop = self._loop
+            if loop is not None:
                 self._wake()
-        if thread is not None and thread is not threading.current_thread():
-            thread.join()
+        if loop is not None and not loop.is_current and loop.stop():
+            self._let_go()
 
     def _wake(self) -> None:
         with contextlib.suppress(BlockingIOError):  # a full pipe wakes as well
@@ -77,25 +79,31 @@ class ExitWatch:
         wake_in, self._wake_out = os.pipe()
         os.set_blocking(wake_in, False)
         os.set_blocking(self._wake_out, False)
-        self._thread = threading.Thread(target=self._run, args=(wake_in,), name="command-exits", daemon=True)
-        self._thread.start()
+        selector = selectors.DefaultSelector()
+        selector.register(wake_in, selectors.EVENT_READ, "")
+        self._selector, self._wake_in = selector, wake_in
+        # Without it the ends of commands are found by polling, later.
+        self._loop = self._loops.add("command-exits", lambda: self._run(selector, wake_in), vital=False)
+        self._loop.start()
 
-    def _run(self, wake_in: int) -> None:
-        with selectors.DefaultSelector() as selector:
-            self._selector = selector
-            selector.register(wake_in, selectors.EVENT_READ, "")
-            try:
-                while not self._closed:
-                    self._step(selector, wake_in)
-            finally:
-                with self._lock:  # nobody is writing to the pipe now, and nobody will
-                    self._closed = True
-                    for pidfd in (*self._pidfds.values(), *self._given.values()):
-                        os.close(pidfd)
-                    self._pidfds.clear()
-                    self._given.clear()
-                    os.close(wake_in)
-                    os.close(self._wake_out)
+    def _run(self, selector: selectors.BaseSelector, wake_in: int) -> float | None:
+        if not self._closed:
+            self._step(selector, wake_in)
+        if not self._closed:
+            return 0.0
+        self._let_go()
+        return None
+
+    def _let_go(self) -> None:
+        with self._lock:  # nobody is writing to the pipe now, and nobody will
+            selector, self._selector = self._selector, None
+            if selector is None:
+                return
+            selector.close()
+            for descriptor in (*self._pidfds.values(), *self._given.values(), self._wake_in, self._wake_out):
+                os.close(descriptor)
+            self._pidfds.clear()
+            self._given.clear()
 
     def _step(self, selector: selectors.BaseSelector, wake_in: int) -> None:
         ready = [key.data for key, _ in selector.select(_POLL_SECONDS if self._polled else None)]
