@@ -20,7 +20,6 @@ WORKERS: Final = 128
 _LONGEST_WAIT: Final = 1.0
 _SWEEP_EVERY: Final = timedelta(seconds=60)
 _LONGEST_SLEEP: Final = 5.0
-_SHORTEST_SWEEP: Final = 0.05
 _WATCHDOG_YIELD: Final = 0.001
 
 
@@ -46,8 +45,9 @@ class Runtime:
         add = engine.database.loops.add
         self._clock = add("clock", self._bring_due)
         self._watchdog = add("watchdog", self._watch_when_due)
-        self._sweeper = add("sweeper", self._sweep_from_time_to_time)
+        self._sweeper = add("sweeper", self._sweep_when_due)
         self._next_watch: datetime | None = None
+        self._next_sweep: datetime | None = None
         self.watchdog = WatchdogState()
 
     def start(self) -> None:
@@ -95,16 +95,16 @@ class Runtime:
     # --------------------------------------------------------------------------------------- watchdog and sweeper
 
     def _watch_when_due(self) -> float:
-        clock = self.engine.clock
-        now = clock.now()
+        now = self.engine.clock.now()
         if self._next_watch is None or now >= self._next_watch:
             next_watch = now + self._watchdog_every
             self.watch(next_watch, skip_quiet=True)
             self._next_watch = next_watch
-        else:
-            next_watch = self._next_watch
-        # Never long, so that a clock that was set is noticed.
-        left = real_seconds(clock, (next_watch - clock.now()).total_seconds())
+        return self._until(self._next_watch)
+
+    def _until(self, at: datetime) -> float:
+        """Seconds to that instant; never long, so that a clock that was set is noticed."""
+        left = real_seconds(self.engine.clock, (at - self.engine.clock.now()).total_seconds())
         return min(max(left, 0.0), _LONGEST_SLEEP)
 
     def watch(self, next_at: datetime | None = None, *, skip_quiet: bool = False) -> list[str]:
@@ -118,12 +118,14 @@ class Runtime:
         """Give way: thousands of pipelines in one go would hold the interpreter for seconds. True when it is to end."""
         return self._stopping.wait(_WATCHDOG_YIELD)
 
-    def _sweep_from_time_to_time(self) -> float | None:
-        seconds = max(real_seconds(self.engine.clock, _SWEEP_EVERY.total_seconds()), _SHORTEST_SWEEP)
-        if self._sweeper.wait(seconds):
-            return None
-        self.sweep()
-        return 0.0
+    def _sweep_when_due(self) -> float:
+        now = self.engine.clock.now()
+        if self._next_sweep is not None and now >= self._next_sweep:
+            self.sweep()
+            self._next_sweep = None
+        # Not at the start, which has enough to do.
+        self._next_sweep = self._next_sweep or now + _SWEEP_EVERY
+        return self._until(self._next_sweep)
 
     def sweep(self) -> None:
         """Remove all that may go, a little at a time, so that every other commit has its turn."""
