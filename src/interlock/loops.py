@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Final
 
 from interlock.logs import get_logger
+from interlock.model.errors import InterlockError
 
 # Seconds until the next step; None when there is none any more.
 Step = Callable[[], float | None]
@@ -183,11 +184,17 @@ class Loop:
         self._failures = 1 if self._is_sound() else self._failures + 1
         self._error, self._begun = type(error).__name__, 0.0
         with suppress(Exception):  # a log that cannot be written ends no loop
-            if self._failures == 1:
-                _log.error("a loop failed; trying again", loop=self.name, error=repr(error), exc_info=error)
-            else:
-                _log.error("a loop failed; trying again", loop=self.name, error=repr(error), failures=self._failures)
+            self._report(error)
         self.wait(min(_FIRST_PAUSE * 2 ** min(self._failures - 1, 10), _LONGEST_PAUSE))
+
+    def _report(self, error: BaseException) -> None:
+        if self._ending:
+            _log.debug("a loop failed as it ended", loop=self.name, error=repr(error))
+        elif self._failures > 1 or isinstance(error, InterlockError | OSError):
+            # Troubles that have words for themselves need no traceback, and nobody needs one every second.
+            _log.error("a loop failed; trying again", loop=self.name, error=str(error), failures=self._failures)
+        else:
+            _log.error("a loop failed; trying again", loop=self.name, error=repr(error), exc_info=error)
 
     def _failed_for_good(self, error: BaseException, on_failure: OnFailure) -> None:
         self._failures, self._error = self._failures + 1, type(error).__name__
@@ -222,6 +229,11 @@ class Loops:
 
     def __iter__(self) -> Iterator[Loop]:
         return iter(tuple(self._loops))
+
+    def end(self) -> None:
+        """Ask every loop to end, without waiting for that."""
+        for loop in self:
+            loop.end()
 
     def problems(self) -> list[str]:
         """Why the controller does not do its work, in words: vital loops that ended, or fail again and again."""

@@ -444,6 +444,8 @@ class Database:
         """Commit what is queued and deferred, move the log into the file, let go of it. Closing twice is no error."""
         if self._closed:
             return
+        # Those that were stopped have ended; where the start failed half-way, some run.
+        self.loops.end()
         self.flush()
         if self._writer is not None:
             self._writer.close()
