@@ -61,7 +61,7 @@ def serve_console(settings: ConsoleServer, console: Console) -> None:
         if certificates is not None:
             console.degradation_checks.add(certificates.problems)
         server = InterlockServer(config, console, ending, certificates)
-        with server.capture_signals(), followed(certificates):
+        with server.capture_signals(), followed(certificates, console.database.loops):
             console.start()
             environment = str(console.environment.address)
             _log.info("serving", url=url, environment=environment, access=access_of(console))

@@ -33,6 +33,7 @@ from interlock.embedded.clock import SystemClock
 from interlock.embedded.process.announcement import Announcement
 from interlock.embedded.process.process_end import FAILED, end_process
 from interlock.embedded.service import Service, ServiceSettings
+from interlock.loops import Loops
 from interlock.model.errors import InterlockError
 from interlock.ports.clock import Clock
 
@@ -85,7 +86,7 @@ def serve(
     try:
         check_exposure(settings.host, service)
         warn_of_plain_http(settings.host, settings.transport)
-        with followed(certificates):
+        with followed(certificates, service.database.loops):
             _run(settings, service, _Listening(listener, certificates), beside, ending)
     except BaseException:
         # What failed on its way up may fail on its way down, and is not to hide the reason.
@@ -348,12 +349,12 @@ def certificates_of(transport: Transport, clock: Clock) -> Certificates | None:
 
 
 @contextmanager
-def followed(certificates: Certificates | None) -> Iterator[None]:
+def followed(certificates: Certificates | None, loops: Loops) -> Iterator[None]:
     """Follow the files of a certificate."""
     if certificates is None:
         yield
         return
-    certificates.start()
+    certificates.start(loops)
     try:
         yield
     finally:

@@ -7,7 +7,6 @@ renewal that went wrong must not end a controller. Connections that are open kee
 
 import ssl
 import stat
-import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -17,6 +16,7 @@ from typing import Final
 import msgspec
 
 from interlock.logs import get_logger
+from interlock.loops import Loop, Loops
 from interlock.model.errors import InterlockError
 from interlock.ports.clock import Clock
 
@@ -173,8 +173,8 @@ class Certificates:
         self._tried = self._signature()
         self._current = load(files)
         self._refused = False
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._seen = self._tried
+        self._loop: Loop | None = None
         # Told of each certificate that comes into force, as PEM.
         self.changed: list[Callable[[str], None]] = []
 
@@ -193,17 +193,16 @@ class Certificates:
         """When it ends; None when it has."""
         return self._current.expires_at
 
-    def start(self) -> None:
+    def start(self, loops: Loops) -> None:
         """Follow the files."""
         self._warn()
-        self._thread = threading.Thread(target=self._follow, name="interlock-tls", daemon=True)
-        self._thread.start()
+        self._loop = loops.add("tls", self._look, vital=False)
+        self._loop.start()
 
     def stop(self) -> None:
         """Follow them no more."""
-        self._stopping.set()
-        if self._thread is not None:
-            self._thread.join()
+        if self._loop is not None:
+            self._loop.stop()
 
     def problems(self) -> Iterable[str]:
         """What is wrong, in words without paths: anybody may ask."""
@@ -225,15 +224,14 @@ class Certificates:
         for one in self.problems():
             _log.warning(one, certificate=str(self._files.cert))
 
-    def _follow(self) -> None:
-        seen = self._tried
-        while not self._stopping.wait(_LOOK_SECONDS):
-            found = self._signature()
-            # Certificate and key are two files: once neither changes any more, both are new.
-            if found != self._tried and found == seen:
-                self._tried = found
-                self._reload()
-            seen = found
+    def _look(self) -> float:
+        found = self._signature()
+        # Certificate and key are two files: once neither changes any more, both are new.
+        if found != self._tried and found == self._seen:
+            self._tried = found
+            self._reload()
+        self._seen = found
+        return _LOOK_SECONDS
 
     def _reload(self) -> None:
         try:

@@ -29,7 +29,7 @@ class Announcement:
 
     def start(self) -> None:
         """Make it, now or as soon as that is possible."""
-        if not self._try():
+        if not self._try() and (self._loop is None or not self._loop.alive):
             self._loop = self._loops.add("announcement", self._try_again, vital=False, finite=True)
             self._loop.start()
 
