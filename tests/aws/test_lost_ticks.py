@@ -7,12 +7,12 @@ the next tick. It is broken at each of its commits, and its message is lost.
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from interlock.model.events import EventType
 from interlock.simulation.scenario import Scenario, inline_scenario
-from tests.aws.test_properties import _ASKED, aws_faults
+from tests.aws.test_properties import ASKED, aws_faults, examples
 from tests.aws.world.faults import AwsFaults, faulty
 from tests.safety.faults import Loss
 from tests.safety.invariants import violations
@@ -132,13 +132,8 @@ def _tick_scenarios(draw: st.DrawFn) -> Json:
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
-@settings(
-    max_examples=int(_ASKED or "60"),
-    derandomize=_ASKED is None,
-    suppress_health_check=[HealthCheck.too_slow],
-    deadline=None,
-)
-@given(fields=_tick_scenarios(), plan=aws_faults(most=60))
+@examples(int(ASKED or "60"))
+@given(fields=_tick_scenarios(), plan=aws_faults(most=60, kills=2))
 def test_no_tick_is_lost_whatever_goes_wrong(fields: Json, plan: AwsFaults) -> None:
     with faulty(inline_scenario(**fields), plan) as world:
         found = violations(world.finish())

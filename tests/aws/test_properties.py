@@ -23,9 +23,9 @@ from tests.safety.faults import Loss
 from tests.safety.invariants import violations
 from tests.safety.strategies import scenarios
 
-_ASKED: Final = os.environ.get("SAFETY_EXAMPLES")
-_FEW: Final = int(_ASKED or "5")
-_MANY: Final = int(_ASKED or "24")
+ASKED: Final = os.environ.get("SAFETY_EXAMPLES")
+_FEW: Final = int(ASKED or "5")
+_MANY: Final = int(ASKED or "24")
 _HOURS: Final = (12, 12, 24)
 _DRAWN: Final = (Phase.explicit, Phase.reuse, Phase.generate)
 _PHASES: Final = (*_DRAWN, Phase.shrink) if os.environ.get("SAFETY_SHRINK") else _DRAWN
@@ -33,8 +33,11 @@ _LARGE: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.l
 
 
 @st.composite
-def aws_faults(draw: st.DrawFn, most: int = 600) -> AwsFaults:
-    """What goes wrong meanwhile; `most`: how many calls there are to strike."""
+def aws_faults(draw: st.DrawFn, most: int = 600, kills: int = 5) -> AwsFaults:
+    """What goes wrong meanwhile; `most`: how many calls there are to strike.
+
+    `kills`: how many functions die. Three, close together, may be one invocation and its two retries: a dead letter.
+    """
     instants = st.integers(0, most // 5)
     losses = st.lists(st.builds(Loss, instants, st.integers(0, 3)), max_size=2)
 
@@ -42,7 +45,7 @@ def aws_faults(draw: st.DrawFn, most: int = 600) -> AwsFaults:
         return tuple(sorted(draw(st.sets(st.integers(0, most), max_size=size))))
 
     return AwsFaults(
-        kills=numbers(most * 2 // 3, 5),
+        kills=numbers(most * 2 // 3, kills),
         throttled=numbers(most, 5),
         conflicts=numbers(most // 3, 5),
         lost=numbers(most // 3, 5),
@@ -74,14 +77,15 @@ def test_a_journey_keeps_the_nine_properties(path: Path) -> None:
         assert violations(world.finish()) == []
 
 
-def _examples(count: int) -> settings:
+def examples(count: int) -> settings:
+    """So many, each reported as it was drawn."""
     return settings(
-        max_examples=count, derandomize=_ASKED is None, suppress_health_check=_LARGE, deadline=None, phases=_PHASES
+        max_examples=count, derandomize=ASKED is None, suppress_health_check=_LARGE, deadline=None, phases=_PHASES
     )
 
 
 @pytest.mark.timeout(0)
-@_examples(_FEW)
+@examples(_FEW)
 @given(fields=scenarios(_HOURS), plan=aws_faults())
 def test_nothing_is_violated_whatever_goes_wrong(fields: dict[str, Any], plan: AwsFaults) -> None:
     _hold(fields, plan)
@@ -89,7 +93,7 @@ def test_nothing_is_violated_whatever_goes_wrong(fields: dict[str, Any], plan: A
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
-@_examples(_MANY)
+@examples(_MANY)
 @given(fields=scenarios(_HOURS), plan=aws_faults())
 def test_nothing_is_violated_in_many_scenarios(fields: dict[str, Any], plan: AwsFaults) -> None:
     _hold(fields, plan)
@@ -97,7 +101,7 @@ def test_nothing_is_violated_in_many_scenarios(fields: dict[str, Any], plan: Aws
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
-@_examples(_MANY // 2)
+@examples(_MANY // 2)
 @given(fields=scenarios(_HOURS))
 def test_nothing_is_violated_when_nothing_goes_wrong(fields: dict[str, Any]) -> None:
     _hold(fields, AwsFaults())

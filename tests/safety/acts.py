@@ -7,6 +7,7 @@ from itertools import product
 from typing import Final
 
 from interlock.control import records
+from interlock.control.attempts import parts
 from interlock.decide import cascade, expected, reruns
 from interlock.decide.sensors import key_matches, period_of_write
 from interlock.model import keys
@@ -96,7 +97,7 @@ def one_at_a_time(ledger: Ledger) -> Violations:
             for attempt, count in Counter(attempts(ledger.of(key, type_))).items():
                 if count > 1:
                     yield f"{key} attempt {attempt}: {count} times {type_}"
-    current = {keys.execution_name(run.key, run.attempt) for run in ledger.runs.values()}
+    current = {parts.execution_of(run) for run in ledger.runs.values()}
     for name in ledger.executions.keys() - current:
         yield f"execution {name} is open, but its attempt is not the latest of any run"
     yield from _jobs_side_by_side(ledger)
@@ -273,7 +274,7 @@ def _driven(ledger: Ledger, run: Run) -> Violations:
         if run.retry_at is None or run.retry_at + PATIENCE < ledger.now:
             yield f"{run.key} should have been retried at {run.retry_at}"
         return
-    lost = keys.execution_name(run.key, run.attempt) not in ledger.executions
+    lost = parts.execution_of(run) not in ledger.executions
     if lost and run.updated_at + PATIENCE < ledger.now:
         yield f"{run.key} is {run.status} since {run.updated_at}, and no execution drives it"
 
