@@ -107,7 +107,9 @@ def request() -> JobRequest:
 def test_the_end_of_a_job_ends_its_run_without_waiting_for_the_next_poll() -> None:
     world = running()
     remembered(world, "jr_1").start(request())
-    assert act(control_of(world), JobEnd("jr_1", "STOPPED"))["result"] == "nothing", "its target says that it runs"
+    assert act(control_of(world), JobEnd("jr_1", "STOPPED"))["result"] == "woken", (
+        "its target says that it runs: asked again"
+    )
     world.targets.stop(run_of(world).run_id, pushed=False)
     assert act(control_of(world), JobEnd("jr_1", "SUCCEEDED"))["result"] == "logged"
     settle(world)

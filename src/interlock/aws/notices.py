@@ -109,9 +109,12 @@ def _job_ended(control: Control, notice: JobEnd) -> dict[str, Any]:
         return {"result": "not-ours"}
     key, attempt = found
     try:
-        return {"result": "logged" if writing.job_ended(control, key, attempt) else "nothing"}
+        if writing.job_ended(control, key, attempt):
+            return {"result": "logged"}
     except Exception as error:  # noqa: BLE001 - the orchestrator asks the target instead, with rights of its own
         _log.warning("job-end-not-asked", run=str(key), attempt=attempt, error=f"{type(error).__name__}: {error}")
+    # Nothing to log yet, though the job is over: a success of Glue waits for its logs. The lifecycle asks again in a
+    # moment, and not with the next poll.
     run = records.get_run(control.store, key)
     woken = run is not None and run.attempt == attempt and run.status is RunStatus.RUNNING and waking.wake(control, key)
     return {"result": "woken" if woken else "nothing"}

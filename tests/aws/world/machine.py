@@ -181,7 +181,10 @@ class StateMachine:
     # -------------------------------------------------------------------------------------------------- calls
 
     def __call__(self, call: Call) -> Any:
-        """One call of the API."""
+        """One call of the API; those about another machine are moto's."""
+        named = call.arguments.get("stateMachineArn") or call.arguments.get("executionArn") or self.planned.arn
+        if _machine_of(named) != self.planned.name:
+            return call.forward()
         match call.operation:
             case "StartExecution":
                 return self._start(call)
@@ -212,10 +215,6 @@ class StateMachine:
 
     def _start(self, call: Call) -> Any:
         arguments = call.arguments
-        if arguments["stateMachineArn"] != self.planned.arn:
-            raise call.error(
-                "StateMachineDoesNotExist", f"State Machine Does Not Exist: {arguments['stateMachineArn']}"
-            )
         name, text = arguments["name"], arguments.get("input", "{}")
         if not _NAME.fullmatch(name):
             raise call.error("InvalidName", f"Invalid Name: {name!r}")
@@ -291,6 +290,11 @@ def _events_of(state: Mapping[str, Any]) -> int:
 
 def _is_due(state: ExecutionState, now: datetime) -> bool:
     return state.due is not None and state.due <= now
+
+
+def _machine_of(arn: str) -> str:
+    """The name of the machine that an ARN of it, or of an execution of it, names."""
+    return arn.split(":")[6]
 
 
 def _name_of(execution_arn: str) -> str:

@@ -38,7 +38,7 @@ from tests.aws.world.functions import Functions
 from tests.aws.world.machine import STATUS_CHANGE, Publish, StateMachine
 from tests.aws.world.plan import Plan
 
-CONFIG: Final[Any] = {"stepfunctions": {"execute_state_machine": True}}
+CONFIG: Final[Any] = {"stepfunctions": {"execute_state_machine": True}, "lambda": {"use_docker": False}}
 _STATUSES: Final[dict[type[ProgramState], str]] = {
     ProgramEnded: "SUCCEEDED",
     ProgramError: "FAILED",

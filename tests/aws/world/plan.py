@@ -144,6 +144,10 @@ class Plan:
     policies: Mapping[str, tuple[Statement, ...]] = field(default_factory=dict)
     """By role: the statements of all policies it has."""
 
+    def has_function(self, name: str) -> bool:
+        """Is there a function of that name or ARN?"""
+        return any(name in (one.name, one.arn) for one in self.functions)
+
     def function(self, name: str) -> PlannedFunction:
         """The function of that name or ARN."""
         return next(one for one in self.functions if name in (one.name, one.arn))

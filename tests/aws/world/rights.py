@@ -69,13 +69,14 @@ def needs(call: Call) -> Iterator[Need]:
         case "events", "PutEvents":
             for bus in {entry.get("EventBusName", "default").rpartition("/")[2] for entry in arguments["Entries"]}:
                 yield Need("events:PutEvents", arn("events", f"event-bus/{bus}"))
-        case "lambda", "Invoke":
-            yield Need(
-                "lambda:InvokeFunction", arn("lambda", f"function:{arguments['FunctionName'].rpartition(':')[2]}")
-            )
+        case "lambda", operation:
+            action = "InvokeFunction" if operation == "Invoke" else operation
+            yield Need(f"lambda:{action}", arn("lambda", f"function:{arguments['FunctionName'].rpartition(':')[2]}"))
         case "stepfunctions", operation:
             resource = arguments.get("executionArn") or arguments.get("stateMachineArn") or "*"
             yield Need(f"{_PREFIXES[call.service]}:{operation}", resource)
+        case (("glue" | "emr" | "emr-serverless" | "logs" | "s3" | "secretsmanager" | "ssm" | "sts"), _):
+            yield from _of_target(call)
         case service, operation:
             raise AssertionError(f"which right does {service} {operation} need? Teach the world")
 
@@ -93,6 +94,36 @@ def _of_table(call: Call) -> Iterator[Need]:
         case operation:
             index = f"/index/{arguments['IndexName']}" if "IndexName" in arguments else ""
             yield Need(f"dynamodb:{operation}", _table(arguments["TableName"]) + index)
+
+
+def _of_target(call: Call) -> Iterator[Need]:
+    """The rights of what jobs, probes and secrets call."""
+    arguments, operation = call.arguments, call.operation
+    match call.service:
+        case "glue":
+            yield Need(f"glue:{operation}", arn("glue", f"job/{arguments['JobName']}"))
+        case "emr":
+            cluster = arguments.get("ClusterId") or arguments["JobFlowId"]
+            yield Need(f"elasticmapreduce:{operation}", arn("elasticmapreduce", f"cluster/{cluster}"))
+        case "emr-serverless":
+            run = f"/jobruns/{arguments['jobRunId']}" if "jobRunId" in arguments else ""
+            resource = arn("emr-serverless", f"/applications/{arguments['applicationId']}{run}")
+            yield Need(f"emr-serverless:{operation}", resource)
+            if "executionRoleArn" in arguments:
+                yield Need("iam:PassRole", arguments["executionRoleArn"], "emr-serverless.amazonaws.com")
+        case "logs":
+            stream = arguments.get("logStreamName", "")
+            yield Need(f"logs:{operation}", arn("logs", f"log-group:{arguments['logGroupName']}:log-stream:{stream}"))
+        case "s3":
+            # Service Authorization Reference, Amazon S3: ListObjectsV2 is the action ListBucket.
+            action = "ListBucket" if operation.startswith("ListObjects") else operation
+            yield Need(f"s3:{action}", f"arn:aws:s3:::{arguments['Bucket']}")
+        case "secretsmanager":
+            yield Need(f"secretsmanager:{operation}", arguments["SecretId"])
+        case "ssm":
+            yield Need(f"ssm:{operation}", arn("ssm", f"parameter/{arguments['Name'].removeprefix('/')}"))
+        case "sts":
+            yield Need(f"sts:{operation}", arguments["RoleArn"])
 
 
 def _table(name: str) -> str:

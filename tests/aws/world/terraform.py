@@ -25,16 +25,18 @@ from tests.aws.world.plan import (
     Statement,
 )
 
-# Observed, tagged or logged, but nothing that a journey meets.
+# Observed, tagged or logged, but nothing that a journey meets; the configs of the plan, because a journey has its own.
 _BESIDE: Final = frozenset(
     {
         "aws_cloudwatch_log_group",
         "aws_cloudwatch_metric_alarm",
+        "aws_dynamodb_table_item",
         "aws_iam_role",
         "aws_lambda_function_event_invoke_config",
         "aws_lambda_permission",
         "aws_sqs_queue_policy",
         "aws_sqs_queue_redrive_allow_policy",
+        "terraform_data",
     }
 )
 _READ: Final = frozenset(

@@ -236,6 +236,13 @@ def _known_by_token(start: Callable[..., Any]) -> Callable[..., Any]:
 @contextmanager
 def moto_aws() -> Iterator[Aws]:
     """An empty account. Glue runs stay as they are until a test sets their state."""
+    with played_jobs() as aws, mock_aws(config=_CONFIG):
+        yield aws
+
+
+@contextmanager
+def played_jobs() -> Iterator[Aws]:
+    """What moto leaves out, for a `mock_aws` that somebody else enters."""
     aws = Aws()
     state_manager.set_transition("glue::job_run", {"progression": "manual", "times": 10**9})
     with ExitStack() as stack:
@@ -249,5 +256,4 @@ def moto_aws() -> Iterator[Aws]:
             return aws.invoke(backend, *arguments)
 
         stack.enter_context(mock.patch.object(LambdaSimpleBackend, "invoke", invoke))
-        stack.enter_context(mock_aws(config=_CONFIG))
         yield aws
