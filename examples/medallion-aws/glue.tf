@@ -9,6 +9,14 @@ resource "aws_s3_object" "script" {
   etag   = filemd5("${path.module}/glue/${replace(each.key, "-", "_")}.py")
 }
 
+# What the four scripts share.
+resource "aws_s3_object" "shared" {
+  bucket = aws_s3_bucket.lake.id
+  key    = "scripts/lake.py"
+  source = "${path.module}/glue/lake.py"
+  etag   = filemd5("${path.module}/glue/lake.py")
+}
+
 resource "aws_glue_job" "this" {
   for_each = local.jobs
 
@@ -32,6 +40,7 @@ resource "aws_glue_job" "this" {
   default_arguments = {
     "--bucket"           = aws_s3_bucket.lake.bucket
     "--datalake-formats" = "delta"
+    "--extra-py-files"   = "s3://${aws_s3_bucket.lake.bucket}/${aws_s3_object.shared.key}"
     "--conf"             = "spark.sql.extensions=io.delta.sql.DeltaSparkSessionExtension --conf spark.sql.catalog.spark_catalog=org.apache.spark.sql.delta.catalog.DeltaCatalog"
   }
 

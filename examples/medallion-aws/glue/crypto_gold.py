@@ -1,39 +1,34 @@
 """Gold: open, high, low and close per coin and hour, merged into a Delta table. A repeated hour replaces itself."""
 
 import sys
+from typing import Any
 
-from awsglue.context import GlueContext
-from awsglue.utils import getResolvedOptions
-from delta.tables import DeltaTable
-from pyspark.context import SparkContext
-from pyspark.sql import functions as fn
+import lake
 
-given = getResolvedOptions(sys.argv, ["bucket", "par_day", "par_hour"])
-spark = GlueContext(SparkContext.getOrCreate()).spark_session
-lake = f"s3://{given['bucket']}"
-date = f"{given['par_day'][:4]}-{given['par_day'][4:6]}-{given['par_day'][6:]}"
-
-silver = spark.read.format("delta").load(f"{lake}/silver/crypto")
-hour = (
-    silver.where((fn.col("date") == date) & (fn.col("hour") == given["par_hour"]))
-    .groupBy("date", "hour", "symbol")
-    .agg(
-        fn.min_by("price_usd", "time").alias("open"),
-        fn.max("price_usd").alias("high"),
-        fn.min("price_usd").alias("low"),
-        fn.max_by("price_usd", "time").alias("close"),
-        fn.count("*").alias("snapshots"),
-    )
+COLUMNS = (
+    "date string, hour string, symbol string, open double, high double, low double, close double, snapshots bigint"
 )
 
-path = f"{lake}/gold/crypto"
-DeltaTable.createIfNotExists(spark).location(path).addColumns(hour.schema).partitionedBy("date").execute()
-(
-    DeltaTable.forPath(spark, path)
-    .alias("kept")
-    .merge(hour.alias("new"), "kept.date = new.date and kept.hour = new.hour and kept.symbol = new.symbol")
-    .whenMatchedUpdateAll()
-    .whenNotMatchedInsertAll()
-    .whenNotMatchedBySourceDelete(f"kept.date = '{date}' and kept.hour = '{given['par_hour']}'")
-    .execute()
-)
+
+def candle_sql(hour: lake.Hour) -> str:
+    """The candle of each coin."""
+    return f"""
+        CREATE OR REPLACE TEMPORARY VIEW fresh AS
+        SELECT date, hour, symbol, min_by(price_usd, time) AS open, max(price_usd) AS high, min(price_usd) AS low,
+               max_by(price_usd, time) AS close, count(*) AS snapshots
+        FROM {hour.table("silver", "crypto")}
+        WHERE date = '{hour.date}' AND hour = '{hour.hour}'
+        GROUP BY date, hour, symbol
+    """
+
+
+def main(spark: Any, argv: list[str]) -> None:
+    """One hour."""
+    hour = lake.hour_of(argv)
+    table = hour.table("gold", "crypto")
+    merge = lake.merge_sql(table, ("date", "hour", "symbol"), replaced=hour)
+    lake.run(spark, [candle_sql(hour), lake.create_sql(table, COLUMNS), merge])
+
+
+if __name__ == "__main__":
+    main(lake.glue_session(), sys.argv)

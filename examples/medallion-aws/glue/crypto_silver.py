@@ -1,37 +1,35 @@
 """Silver: the prices of one hour, cleaned, merged into a Delta table. Running it twice changes nothing."""
 
 import sys
+from typing import Any
 
-from awsglue.context import GlueContext
-from awsglue.utils import getResolvedOptions
-from delta.tables import DeltaTable
-from pyspark.context import SparkContext
-from pyspark.sql import functions as fn
+import lake
 
-given = getResolvedOptions(sys.argv, ["bucket", "par_day", "par_hour"])
-spark = GlueContext(SparkContext.getOrCreate()).spark_session
-lake = f"s3://{given['bucket']}"
-date = f"{given['par_day'][:4]}-{given['par_day'][4:6]}-{given['par_day'][6:]}"
+BRONZE = "id string, time string, symbol string, price_usd double, volume_24h_usd double"
+COLUMNS = "id string, time timestamp, symbol string, price_usd double, volume_24h_usd double, date string, hour string"
 
-bronze = spark.read.schema("id string, time string, symbol string, price_usd double, volume_24h_usd double").json(
-    f"{lake}/bronze/crypto/date={date}/hour={given['par_hour']}/"
-)
 
-hour = (
-    bronze.where("price_usd > 0")
-    .dropDuplicates(["id"])
-    .withColumn("time", fn.to_timestamp("time"))
-    .withColumn("date", fn.lit(date))
-    .withColumn("hour", fn.lit(given["par_hour"]))
-)
+def clean_sql(hour: lake.Hour) -> str:
+    """Prices above zero, each snapshot once."""
+    return f"""
+        CREATE OR REPLACE TEMPORARY VIEW fresh AS
+        SELECT id, to_timestamp(time) AS time, symbol, price_usd, volume_24h_usd,
+               '{hour.date}' AS date, '{hour.hour}' AS hour
+        FROM (
+            SELECT *, row_number() OVER (PARTITION BY id ORDER BY time DESC) AS rank
+            FROM bronze WHERE price_usd > 0
+        ) AS ranked
+        WHERE rank = 1
+    """
 
-path = f"{lake}/silver/crypto"
-DeltaTable.createIfNotExists(spark).location(path).addColumns(hour.schema).partitionedBy("date").execute()
-(
-    DeltaTable.forPath(spark, path)
-    .alias("kept")
-    .merge(hour.alias("new"), "kept.id = new.id and kept.date = new.date")
-    .whenMatchedUpdateAll()
-    .whenNotMatchedInsertAll()
-    .execute()
-)
+
+def main(spark: Any, argv: list[str]) -> None:
+    """One hour."""
+    hour = lake.hour_of(argv)
+    spark.read.schema(BRONZE).json(hour.bronze("crypto")).createOrReplaceTempView("bronze")
+    table = hour.table("silver", "crypto")
+    lake.run(spark, [clean_sql(hour), lake.create_sql(table, COLUMNS), lake.merge_sql(table, ("id", "date"))])
+
+
+if __name__ == "__main__":
+    main(lake.glue_session(), sys.argv)

@@ -1,37 +1,32 @@
 """Gold: earthquakes per region and hour, merged into a Delta table. An hour that is repeated replaces itself."""
 
 import sys
+from typing import Any
 
-from awsglue.context import GlueContext
-from awsglue.utils import getResolvedOptions
-from delta.tables import DeltaTable
-from pyspark.context import SparkContext
-from pyspark.sql import functions as fn
+import lake
 
-given = getResolvedOptions(sys.argv, ["bucket", "par_day", "par_hour"])
-spark = GlueContext(SparkContext.getOrCreate()).spark_session
-lake = f"s3://{given['bucket']}"
-date = f"{given['par_day'][:4]}-{given['par_day'][4:6]}-{given['par_day'][6:]}"
+COLUMNS = "date string, hour string, region string, quakes bigint, strongest double, mean_depth_km double"
 
-silver = spark.read.format("delta").load(f"{lake}/silver/earthquake")
-hour = (
-    silver.where((fn.col("date") == date) & (fn.col("hour") == given["par_hour"]))
-    .groupBy("date", "hour", "region")
-    .agg(
-        fn.count("*").alias("quakes"),
-        fn.max("magnitude").alias("strongest"),
-        fn.round(fn.avg("depth_km"), 1).alias("mean_depth_km"),
-    )
-)
 
-path = f"{lake}/gold/earthquake"
-DeltaTable.createIfNotExists(spark).location(path).addColumns(hour.schema).partitionedBy("date").execute()
-(
-    DeltaTable.forPath(spark, path)
-    .alias("kept")
-    .merge(hour.alias("new"), "kept.date = new.date and kept.hour = new.hour and kept.region = new.region")
-    .whenMatchedUpdateAll()
-    .whenNotMatchedInsertAll()
-    .whenNotMatchedBySourceDelete(f"kept.date = '{date}' and kept.hour = '{given['par_hour']}'")
-    .execute()
-)
+def count_sql(hour: lake.Hour) -> str:
+    """The quakes of the hour, by region."""
+    return f"""
+        CREATE OR REPLACE TEMPORARY VIEW fresh AS
+        SELECT date, hour, region, count(*) AS quakes, max(magnitude) AS strongest,
+               round(avg(depth_km), 1) AS mean_depth_km
+        FROM {hour.table("silver", "earthquake")}
+        WHERE date = '{hour.date}' AND hour = '{hour.hour}'
+        GROUP BY date, hour, region
+    """
+
+
+def main(spark: Any, argv: list[str]) -> None:
+    """One hour."""
+    hour = lake.hour_of(argv)
+    table = hour.table("gold", "earthquake")
+    merge = lake.merge_sql(table, ("date", "hour", "region"), replaced=hour)
+    lake.run(spark, [count_sql(hour), lake.create_sql(table, COLUMNS), merge])
+
+
+if __name__ == "__main__":
+    main(lake.glue_session(), sys.argv)

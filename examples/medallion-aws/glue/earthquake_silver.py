@@ -1,43 +1,38 @@
 """Silver: the earthquakes of one hour, cleaned, merged into a Delta table. Running it twice changes nothing."""
 
 import sys
+from typing import Any
 
-from awsglue.context import GlueContext
-from awsglue.utils import getResolvedOptions
-from delta.tables import DeltaTable
-from pyspark.context import SparkContext
-from pyspark.sql import functions as fn
-from pyspark.sql.window import Window
+import lake
 
-given = getResolvedOptions(sys.argv, ["bucket", "par_day", "par_hour"])
-spark = GlueContext(SparkContext.getOrCreate()).spark_session
-lake = f"s3://{given['bucket']}"
-date = f"{given['par_day'][:4]}-{given['par_day'][4:6]}-{given['par_day'][6:]}"
-
-bronze = spark.read.schema(
-    "id string, time string, magnitude double, place string, longitude double, latitude double, depth_km double"
-).json(f"{lake}/bronze/earthquake/date={date}/hour={given['par_hour']}/")
-
-# A quake without a magnitude is not measured yet; of several reports the last one counts.
-latest = Window.partitionBy("id").orderBy(fn.col("time").desc())
-hour = (
-    bronze.where("magnitude is not null")
-    .withColumn("rank", fn.row_number().over(latest))
-    .where("rank = 1")
-    .drop("rank")
-    .withColumn("time", fn.to_timestamp("time"))
-    .withColumn("region", fn.trim(fn.element_at(fn.split("place", ","), -1)))
-    .withColumn("date", fn.lit(date))
-    .withColumn("hour", fn.lit(given["par_hour"]))
+BRONZE = "id string, time string, magnitude double, place string, longitude double, latitude double, depth_km double"
+COLUMNS = (
+    "id string, time timestamp, magnitude double, place string, longitude double, latitude double, depth_km double,"
+    " region string, date string, hour string"
 )
 
-path = f"{lake}/silver/earthquake"
-DeltaTable.createIfNotExists(spark).location(path).addColumns(hour.schema).partitionedBy("date").execute()
-(
-    DeltaTable.forPath(spark, path)
-    .alias("kept")
-    .merge(hour.alias("new"), "kept.id = new.id and kept.date = new.date")
-    .whenMatchedUpdateAll()
-    .whenNotMatchedInsertAll()
-    .execute()
-)
+
+def clean_sql(hour: lake.Hour) -> str:
+    """A quake without a magnitude is not measured yet; of several reports the last one counts."""
+    return f"""
+        CREATE OR REPLACE TEMPORARY VIEW fresh AS
+        SELECT id, to_timestamp(time) AS time, magnitude, place, longitude, latitude, depth_km,
+               trim(element_at(split(place, ','), -1)) AS region, '{hour.date}' AS date, '{hour.hour}' AS hour
+        FROM (
+            SELECT *, row_number() OVER (PARTITION BY id ORDER BY time DESC) AS rank
+            FROM bronze WHERE magnitude IS NOT NULL
+        ) AS ranked
+        WHERE rank = 1
+    """
+
+
+def main(spark: Any, argv: list[str]) -> None:
+    """One hour."""
+    hour = lake.hour_of(argv)
+    spark.read.schema(BRONZE).json(hour.bronze("earthquake")).createOrReplaceTempView("bronze")
+    table = hour.table("silver", "earthquake")
+    lake.run(spark, [clean_sql(hour), lake.create_sql(table, COLUMNS), lake.merge_sql(table, ("id", "date"))])
+
+
+if __name__ == "__main__":
+    main(lake.glue_session(), sys.argv)
