@@ -9,6 +9,7 @@ from tools.terraform import checks, cloudformation, offline
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", ["test", "cfn-lint", "parliament", "checkov"])
 def test_a_check_finds_nothing(name: str) -> None:
     try:
@@ -18,6 +19,7 @@ def test_a_check_finds_nothing(name: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("address", "argument", "value"),
     [
