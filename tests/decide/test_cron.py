@@ -1,9 +1,10 @@
 """Cron on the wall clock: gaps, overlaps, periods, and the laws that hold between the five functions."""
 
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import pytest
+from cronsim import CronSim
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from interlock.decide.cron import (
     Tick,
     check_cron,
     granularity,
+    local_times,
     next_tick,
     previous_tick,
     shortest_gap,
@@ -412,3 +414,24 @@ def test_an_hourly_schedule_runs_for_every_hour_that_exists(moment: tuple[str, d
 )
 def test_the_shortest_gap_between_ticks(expr: str, gap: timedelta) -> None:
     assert shortest_gap(expr) == gap
+
+
+FIELDS = (
+    ("0", "7", "*/20", "5,50", "*"),
+    ("0", "23", "*/6", "1-3", "*"),
+    ("*", "1", "29", "31", "L", "LW", "*/10", "15,L"),
+    ("*", "2", "2,6", "JAN-MAR"),
+    ("*", "1", "5L", "MON#5", "0,7", "SUN", "*/2"),
+)
+STARTS = st.datetimes(datetime(1950, 1, 1), datetime(2150, 1, 1))  # noqa: DTZ001 - local times
+
+
+@given(st.tuples(*(st.sampled_from(field) for field in FIELDS)), STARTS, st.booleans())
+def test_the_local_times_are_those_of_cronsim(fields: tuple[str, ...], start: datetime, reverse: bool) -> None:
+    expr = " ".join(fields)
+    try:
+        check_cron(expr)
+    except InvalidValueError:
+        assume(False)
+    wanted = list(islice(CronSim(expr, start, reverse=reverse), 5))
+    assert list(islice(local_times(expr, start, reverse=reverse), 5)) == wanted

@@ -10,6 +10,8 @@ increases and `at` never decreases; two ticks may share one instant (`45 * * * *
 from 02:45 to 03:45), which is why ticks are delivered with `ticks_between` and not by chaining `next_tick`.
 """
 
+from bisect import bisect_left, bisect_right
+from calendar import monthrange
 from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
@@ -37,8 +39,10 @@ MACROS: Final = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
-# cronsim gives up after 50 years without a match. The rarest expressions that fire at all (a weekday on 29 February)
+# A search ends after so many years without a match. The rarest expressions that fire at all (a weekday on 29 February)
 # have gaps of at most 40 years, around 2100, so any starting point tells "rarely" from "never".
+_YEARS_WITHOUT: Final = 50
+_MONTHS: Final = 12
 _REFERENCE: Final = datetime.combine(date(2000, 1, 1), time())
 # A zone or a period may reach two days beyond a local time; nearer than this to the ends of the calendar nothing ticks.
 _FIRST: Final = datetime.combine(date.min + timedelta(days=3), time())
@@ -58,7 +62,7 @@ def check_cron(expr: str) -> None:
     _parsed(expr)
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def granularity(expr: str) -> Granularity:
     """How long the periods of a schedule are, by the smallest gap between its ticks on the wall clock."""
     # This equals measuring the gaps. Every day that fires has the same times, {hours} x {minutes}:
@@ -70,10 +74,10 @@ def granularity(expr: str) -> Granularity:
     return Granularity.HOUR if len(parsed.hours) > 1 else Granularity.DAY
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def shortest_gap(expr: str) -> timedelta:
     """The least time between two ticks on the wall clock, among the first hundred."""
-    ticks = list(islice(_scheduled(expr, _REFERENCE), 100))
+    ticks = list(islice(local_times(expr, _REFERENCE), 100))
     return min((later - earlier for earlier, later in pairwise(ticks)), default=timedelta.max)
 
 
@@ -90,7 +94,7 @@ def previous_tick(schedule: Schedule, before: datetime) -> Tick | None:
     # In the second pass of a repeated hour, local times later than the clock shows have already ticked, in the first
     # pass. They lie at most as far ahead as the clocks were put back, which is how long ago this local time was first.
     ahead = whole - to_utc(local, tz)
-    for scheduled in _scheduled(expr, local + ahead + _SECOND, reverse=True):
+    for scheduled in local_times(expr, local + ahead + _SECOND, reverse=True):
         tick = _tick(schedule, expr, scheduled)
         if tick is not None and tick.at <= before:
             return tick
@@ -105,37 +109,19 @@ def ticks_between(schedule: Schedule, after: datetime, until: datetime) -> Itera
 def ticks_on(schedule: Schedule, day: date) -> list[Tick]:
     """The ticks whose scheduled local time lies on a day. For many days of many schedules: searching takes longer."""
     expr = _cron_of(schedule)
-    minute, hour, *days = expr.split()
-    if day not in _days_of(" ".join(days), day.year):
+    minute, hour, days = expr.split(maxsplit=2)
+    if day not in _days_in(days, day.year, day.month):
         return []
-    ticks = (_tick(schedule, expr, datetime.combine(day, at)) for at in _times_of(minute, hour))
+    locals_ = (datetime.combine(day, at) for at in _times_of(minute, hour))
+    ticks = (_tick(schedule, expr, local) for local in locals_ if _FIRST < local < _LAST)
     return [tick for tick in ticks if tick is not None]
-
-
-# Every day that fires has the same times, so days and times are found apart, and kept: most schedules share them.
-
-
-@lru_cache(maxsize=512)
-def _days_of(fields: str, year: int) -> frozenset[date]:
-    begin = max(datetime.combine(date(year, 1, 1), time()) - _SECOND, _FIRST)
-    end = datetime.combine(date(year, 12, 31), time())
-    return frozenset(
-        local.date() for local in takewhile(lambda local: local <= end, _scheduled(f"0 0 {fields}", begin))
-    )
-
-
-@lru_cache(maxsize=4096)
-def _times_of(minute: str, hour: str) -> tuple[time, ...]:
-    end = _REFERENCE + timedelta(days=1)
-    times = takewhile(lambda local: local < end, _scheduled(f"{minute} {hour} * * *", _REFERENCE - _SECOND))
-    return tuple(local.time() for local in times)
 
 
 def tick_of_period(schedule: Schedule, period: Period) -> Tick | None:
     """The tick that opens the run of this period, None if the schedule has no such run."""
     expr = _cron_of(schedule)
     start = period.at if schedule.period == "current" else period.ends
-    scheduled = next(_scheduled(expr, start - _SECOND), None)
+    scheduled = next(local_times(expr, start - _SECOND), None)
     tick = None if scheduled is None else _tick(schedule, expr, scheduled)
     return tick if tick is not None and tick.period == period else None
 
@@ -143,19 +129,67 @@ def tick_of_period(schedule: Schedule, period: Period) -> Tick | None:
 def _ticks_after(schedule: Schedule, expr: str, after: datetime) -> Iterator[Tick]:
     # No local time up to the one the clock shows at `after` ticks later than `after`, so nothing is overlooked;
     # in a repeated hour later ones may have ticked already, in the first pass.
-    for scheduled in _scheduled(expr, to_local(after, zone(schedule.timezone))):
+    for scheduled in local_times(expr, to_local(after, zone(schedule.timezone))):
         tick = _tick(schedule, expr, scheduled)
         if tick is not None and tick.at > after:
             yield tick
 
 
-def _scheduled(expr: str, start: datetime, *, reverse: bool = False) -> Iterator[datetime]:
+# Every day that fires has the same times, so days and times are found apart, and kept: most schedules share them.
+
+
+def local_times(expr: str, start: datetime, *, reverse: bool = False) -> Iterator[datetime]:
     """The naive local times of an expression after `start` (in reverse: before it, backwards)."""
-    try:
-        # A naive start: cronsim applies its own rules for DST to aware ones only.
-        yield from takewhile(lambda local: _FIRST < local < _LAST, CronSim(expr, start, reverse=reverse))
-    except OverflowError:
-        return  # the search ran off the calendar
+    minute, hour, days = expr.split(maxsplit=2)
+    every = _times_of(minute, hour)
+    first, clock = start.date(), start.time()
+    for day in _days_from(days, first, reverse=reverse):
+        times = every
+        if day == first:
+            times = every[: bisect_left(every, clock)] if reverse else every[bisect_right(every, clock) :]
+        for at in reversed(times) if reverse else times:
+            local = datetime.combine(day, at)
+            if not _FIRST < local < _LAST:
+                return
+            yield local
+
+
+def _days_from(fields: str, first: date, *, reverse: bool) -> Iterator[date]:
+    """The days that fire, from `first` on; none any more once 50 years have passed without any."""
+    year, month = first.year, first.month
+    last = year
+    while date.min.year <= year <= date.max.year and abs(year - last) <= _YEARS_WITHOUT:
+        days = _days_in(fields, year, month)
+        if (year, month) == (first.year, first.month):
+            days = tuple(day for day in days if (day <= first if reverse else day >= first))
+        if days:
+            last = year
+            yield from reversed(days) if reverse else days
+        month += -1 if reverse else 1
+        if not 1 <= month <= _MONTHS:
+            year, month = (year - 1, _MONTHS) if reverse else (year + 1, 1)
+
+
+@lru_cache(maxsize=16_384)
+def _days_in(fields: str, year: int, month: int) -> tuple[date, ...]:
+    """The days of a month that `day-of-month month day-of-week` names."""
+    parsed = _fields(f"0 0 {fields}")
+    if month not in parsed.months:
+        return ()
+    days = (date(year, month, day) for day in range(1, monthrange(year, month)[1] + 1))
+    return tuple(day for day in days if parsed.match_day(day))
+
+
+@lru_cache(maxsize=4096)
+def _times_of(minute: str, hour: str) -> tuple[time, ...]:
+    """The times of a day that fires, in order."""
+    parsed = _fields(f"{minute} {hour} * * *")
+    return tuple(time(at, past) for at in sorted(parsed.hours) for past in sorted(parsed.minutes))
+
+
+@lru_cache(maxsize=4096)
+def _fields(expr: str) -> CronSim:
+    return CronSim(expr, _REFERENCE)
 
 
 def _tick(schedule: Schedule, expr: str, local: datetime) -> Tick | None:
@@ -173,7 +207,7 @@ def _run_period(schedule: Schedule, expr: str, local: datetime) -> Period | None
     if own.granularity is not Granularity.MINUTE:
         return own.shifted(-1)
     # The minute before is not a period of this schedule: `previous` means the tick before.
-    before = next(_scheduled(expr, local, reverse=True), None)
+    before = next(local_times(expr, local, reverse=True), None)
     return None if before is None else period_of(before, Granularity.MINUTE)
 
 
@@ -184,7 +218,7 @@ def _cron_of(schedule: Schedule) -> str:
     return schedule.cron
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _parsed(expr: str) -> CronSim:
     fields = expr.split()
     macro = MACROS.get(expr.strip().lower())
@@ -199,7 +233,7 @@ def _parsed(expr: str) -> CronSim:
         raise InvalidValueError(_explanation(expr, fields, str(error))) from error
     except ValueError as error:
         raise InvalidValueError(f"cron {expr!r} has a number that is far too large: {_ADVICE}") from error
-    if next(CronSim(expr, _REFERENCE), None) is None:
+    if next(_days_from(" ".join(fields[2:]), _REFERENCE.date(), reverse=False), None) is None:
         raise InvalidValueError(_never(expr))
     return parsed
 
