@@ -1,5 +1,6 @@
 """`interlock serve`: the embedded controller and its HTTP API in one process."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -67,6 +68,7 @@ def serve(  # noqa: PLR0913  each is an option
     log_format: Annotated[LogFormat, typer.Option("--log-format")] = LogFormat.AUTO,
 ) -> None:
     """Run the controller: follows a folder of pipelines, takes sensors, starts jobs when it is safe."""
+    gc.disable()  # until it serves: what a start makes stays
     from msgspec.structs import replace
 
     from interlock.api import server
@@ -114,7 +116,10 @@ def serve(  # noqa: PLR0913  each is an option
         streams=project.limits.of_streams(),
         writes_per_second=project.limits.writes_per_second_per_token,
     )
-    server.serve(settings, beside=_announced)
+    try:
+        server.serve(settings, beside=_announced)
+    finally:
+        gc.enable()
 
 
 @contextmanager
@@ -122,6 +127,9 @@ def _announced(service: "Service", url: str) -> Iterator[None]:
     """Tell a person at a terminal where the page is; never a log, since the address may log its opener in."""
     from interlock.cli.open import code_for, page_address
 
+    # The configs of thousands of pipelines are no garbage: they are not looked through in every full collection.
+    gc.freeze()
+    gc.enable()
     if sys.stderr.isatty():
         code = code_for(service)
         note = "" if code is None else "  (works once, for five minutes; then: interlock open)"

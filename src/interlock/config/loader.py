@@ -115,6 +115,7 @@ class _Load:
         self._whole: set[FilePath] = set()
         self._calendar_names: dict[FilePath, frozenset[str]] = {}
         self._seen: set[FilePath] = set()
+        self._folders: dict[FilePath, FilePath] = {}
         self._candidates: list[_Candidate] = []
         self._unread: set[str] = set()
         self._digests: dict[str, str] = {}
@@ -134,10 +135,18 @@ class _Load:
         if not place.files:
             self._report(Problem(str(path), None, "", "there is no pipeline (*.yaml, *.yml, *.json) in this folder"))
         for file in place.files:
-            real = file.resolve()
+            real = self._real(file)
             if real not in self._seen:
                 self._seen.add(real)
                 self._read_pipeline(file, place, calendars, archetypes)
+
+    def _real(self, file: FilePath) -> FilePath:
+        """Where a file really lies. Of many in a folder, the folder is asked once."""
+        if file.is_symlink():
+            return file.resolve()
+        if file.parent not in self._folders:
+            self._folders[file.parent] = file.parent.resolve()
+        return self._folders[file.parent] / file.name
 
     def _read_pipeline(
         self, file: FilePath, place: Place, calendars: frozenset[str], archetypes: Mapping[str, Document | None]

@@ -4,10 +4,10 @@ Items are read fresh each time and parsed once per version, so that a config cha
 under way keeps the version it was opened with.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -52,12 +52,26 @@ def stored(store: Store, pipeline: str) -> Stored | None:
     return None if item is None else stored_as(store, pipeline, item)
 
 
-def stored_as(store: Store, pipeline: str, item: Item) -> Stored:
-    """The pipeline of a CONFIG item that was read already."""
+def stored_many(store: Store, pipelines: Sequence[str]) -> list[Stored]:
+    """Those of these pipelines that are stored, valid or not: one read of all, and one of the calendars."""
+    spans = [Span(keys.pipeline_pk(one), keys.CONFIG, keys.CONFIG + "\0") for one in pipelines]
+    found = store.read_spans(Table.CONTROL, spans, dict[str, Any])
+    calendar_names = cache(partial(_calendar_names, store))
+    return [
+        stored_as(store, pipeline, rows[0][1], calendar_names)
+        for pipeline, rows in zip(pipelines, found, strict=True)
+        if rows
+    ]
+
+
+def stored_as(
+    store: Store, pipeline: str, item: Item, calendar_names: Callable[[], frozenset[str]] | None = None
+) -> Stored:
+    """The pipeline of a CONFIG item that was read already. `calendar_names`: where they are read once for many."""
     document = _document(item)
     encoded = msgspec.json.encode(document)
     version = _version(encoded)
-    config, errors = _checked(store, encoded)
+    config, errors = _checked(store, (pipeline, version), encoded, calendar_names or partial(_calendar_names, store))
     if config is not None and config.id != pipeline:
         errors = (f"pipeline.id is {config.id!r}, but it is stored as {pipeline!r}",)
         config = None
@@ -235,12 +249,17 @@ def _document(item: Item) -> dict[str, Any]:
 Parsed = tuple[PipelineConfig | None, tuple[str, ...]]
 
 
-def _checked(store: Store, encoded: bytes) -> Parsed:
+def _checked(store: Store, of: tuple[str, str], encoded: bytes, calendar_names: Callable[[], frozenset[str]]) -> Parsed:
     """The config, or all its errors. The calendars are looked up only for one that names some."""
-    config, errors = _parse(encoded, None)
+    errors: tuple[str, ...] = ()
+    config = _kept.get(of)
+    if config is None:
+        config, errors = _parse(encoded, None)
+        if config is not None and config.id == of[0]:
+            _keep(*of, config)
     named = {name for schedule in config.all_schedules for name in named_calendars(schedule)} if config else set()
     if config is None or named:
-        known = _calendar_names(store)
+        known = calendar_names()
         if config is None or not named <= known:
             config, errors = _parse(encoded, known)
     # A runtime that cannot run every config says so by its store: there is none here that could start such a job.
@@ -342,6 +361,7 @@ def apply_configs(control: Control, configs: Sequence[tuple[PipelineConfig, dict
             if before is not None and before.get("version") == version:
                 continue
             changed.append(config.id)
+            _keep(config.id, version, config)  # it was just read from the same document
             mine = _apply_writes(config, document, version, before, applied, control.now())
             taken = {write.key for write in writes}
             if len(writes) + len(mine) > _WRITES_AT_ONCE or any(write.key in taken for write in mine):
@@ -392,6 +412,14 @@ def link_writes(config: PipelineConfig) -> list[Write]:
         Put(control_key(keys.pipeline_pk(entry.pipeline), keys.DOWNSTREAM + config.id), {"downstream": config.id})
         for entry in {entry.pipeline: entry for entry in config.after}.values()
     ]
+
+
+def read_ahead(store: Store, pipeline: str, written: Item | None) -> None:
+    """Read at once what follows from a CONFIG item that was written, where a store keeps its answers."""
+    version = (written or {}).get("version")
+    kept = [_version_key(pipeline, version)] if isinstance(version, str) else []
+    invalid = control_key(keys.pipeline_pk(pipeline), keys.INVALID)
+    store.get_many([_config_key(pipeline), _applied_key(pipeline), invalid, *kept])
 
 
 def config_changed(control: Control, pipeline: str) -> None:

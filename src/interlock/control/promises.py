@@ -206,7 +206,7 @@ def follow_config(control: Control, pipeline: str) -> None:
 
 def follow_calendar(control: Control, calendar: str) -> None:
     """A named calendar was written."""
-    for pipeline in control.store.pipelines():
-        config = catalog.current(control.store, pipeline)
-        if config is not None and any(calendar in catalog.named_calendars(one) for one in config.all_schedules):
-            follow_config(control, pipeline)
+    for found in catalog.stored_many(control.store, control.store.pipelines()):
+        schedules = found.config.all_schedules if found.config is not None else ()
+        if any(calendar in catalog.named_calendars(one) for one in schedules):
+            follow_config(control, found.pipeline)

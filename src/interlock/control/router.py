@@ -6,6 +6,7 @@ wait.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -27,6 +28,7 @@ from interlock.control import (
 )
 from interlock.control.attempts import completion, opening, parts, starting
 from interlock.control.context import Control
+from interlock.control.pass_store import PassStore
 from interlock.decide import transitions
 from interlock.model import keys
 from interlock.model.keys import RunKey, Table
@@ -138,6 +140,8 @@ def retry_due(control: Control, key: RunKey, attempt: int) -> None:
 def config_changed(control: Control, change: Change) -> None:
     """A config was written or removed: what it stops ends before anything else follows from it."""
     pipeline = keys.pipeline_of(change.pk)
+    control = replace(control, store=PassStore(control.store))
+    catalog.read_ahead(control.store, pipeline, change.item)
     brakes.pull(control, pipeline)
     catalog.config_changed(control, pipeline)
     promises.follow_config(control, pipeline)

@@ -10,7 +10,7 @@ withholds the run, its exclusion is reported. The watchdog delivers what is over
 so that it never reports a tick that is about to be delivered.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
 
 import msgspec
@@ -50,10 +50,32 @@ Kept = Callable[[Schedule], datetime | None]
 
 def places(control: Control, pipeline: str, kept: Kept) -> list[Place]:
     """The places of a pipeline's schedules by its config of now; none while it is deleted, invalid or a dry run."""
-    found = catalog.stored(control.store, pipeline)
-    if found is None or found.config is None or found.config.dry_run:
+    return places_by(control, catalog.stored(control.store, pipeline), kept)
+
+
+def places_by(control: Control, found: catalog.Stored | None, kept: Kept) -> list[Place]:
+    """As `places`, by a config that was read already."""
+    if found is None:
         return []
-    since = max(catalog.first_started(control), catalog.first_applied(control.store, found) or control.now())
+    return _places(control, found, catalog.first_applied(control.store, found), catalog.first_started(control), kept)
+
+
+def places_of(control: Control, pipelines: Sequence[str], kept: Callable[[str], Kept]) -> dict[str, list[Place]]:
+    """The places of many pipelines by their configs of now, in a few reads."""
+    started, found = catalog.first_started(control), catalog.stored_many(control.store, pipelines)
+    applied = catalog.first_applied_of_all(control.store, found)
+    return {
+        one.pipeline: _places(control, one, first, started, kept(one.pipeline))
+        for one, first in zip(found, applied, strict=True)
+    }
+
+
+def _places(
+    control: Control, found: catalog.Stored, applied: datetime | None, started: datetime, kept: Kept
+) -> list[Place]:
+    if found.config is None or found.config.dry_run:
+        return []
+    since = max(started, applied or control.now())
     return [
         Place(found.config, schedule, kept(schedule) or begin(control, found.config, schedule, since))
         for schedule in found.config.all_schedules

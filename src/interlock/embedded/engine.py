@@ -114,11 +114,15 @@ class Engine:
 
     def prepare(self) -> None:
         """Before anything is driven: remember the first start, register the consumers, load the schedules."""
+        self.register()
+        self._load_calendar()
+        self.probes.load()
+
+    def register(self) -> None:
+        """Before anything is written: remember the first start, and have every change kept for the consumers."""
         catalog.first_started(self.control)
         self.router.register()
         self.sink.register()
-        self._load_calendar()
-        self.probes.load()
 
     def _load_calendar(self) -> None:
         if not self.control.settings.tick_timers:
@@ -130,9 +134,11 @@ class Engine:
         router.handle(self.control, changes)
         for change in changes:
             if change.sk == keys.CONFIG and change.pk.startswith(keys.PIPELINE):
+                pipeline = keys.pipeline_of(change.pk)
+                found = catalog.stored(self.store, pipeline)
                 if not self.control.settings.tick_timers:
-                    self.calendar.refresh(keys.pipeline_of(change.pk))
-                self.probes.refresh(keys.pipeline_of(change.pk))
+                    self.calendar.follow(pipeline, found)
+                self.probes.follow(pipeline, found)
             elif change.pk == keys.CALENDARS:
                 self._load_calendar()
             elif change.sk.startswith(keys.RUN):

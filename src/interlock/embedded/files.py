@@ -8,7 +8,7 @@ gone, nothing goes (`decide.config_folder`).
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -36,6 +36,7 @@ from interlock.ownership import Trust
 from interlock.ports.store import Delete
 
 EVERY_SECONDS: Final = 1.0
+_NAMED: Final = 20
 
 _log = get_logger(__name__)
 
@@ -80,12 +81,10 @@ class FolderWatch:
 
     # ------------------------------------------------------------------------------------------------- following
 
-    def start(self, loops: Loops | None = None) -> Applied:
-        """Apply what is there, then follow it on a thread."""
-        applied = self.apply(starting=True)
+    def start(self, loops: Loops | None = None) -> None:
+        """Follow on a thread what was applied."""
         self._loop = (loops or Loops()).add("files", self._run, vital=False)
         self._loop.start()
-        return applied
 
     def stop(self) -> None:
         """Look no more."""
@@ -182,7 +181,7 @@ class FolderWatch:
         if digest and not result.errors and not self._absent and not self.lost:
             self._remember_files(digest, len(result.warnings))
         if written or removed:
-            _log.info("pipelines applied", written=written, removed=removed, errors=len(result.errors))
+            _log.info("pipelines applied", written=_some(written), removed=_some(removed), errors=len(result.errors))
         return Applied(tuple(written), removed, result.problems)
 
     def _load(self) -> LoadResult:
@@ -326,11 +325,11 @@ class FolderWatch:
 
 def _kept(before: ConfigFolder, files: dict[str, str], errors: Iterable[Problem]) -> dict[str, str]:
     """Pipelines whose file is there but broken, just now: the version that was stored goes on."""
-    broken = {problem.file for problem in errors}
+    broken, named = {problem.file for problem in errors}, set(files.values())
     return {
         name: file
         for name, file in before.pipelines.items()
-        if name not in files and _exists(file) and (file in broken or file not in files.values())
+        if name not in files and _exists(file) and (file in broken or file not in named)
     }
 
 
@@ -346,6 +345,13 @@ def _stamp(file: Path) -> Stamp:
 def _exists(file: str) -> bool:
     """Is there such a file? One that nobody may look at, or a link that leads nowhere, is not taken for absent."""
     return os.path.lexists(file)
+
+
+def _some(names: Sequence[str]) -> list[str]:
+    """The names for a line of the log: of many only the first."""
+    if len(names) <= _NAMED:
+        return list(names)
+    return [*names[:_NAMED], f"and {len(names) - _NAMED} more"]
 
 
 def _name(file: str) -> str:

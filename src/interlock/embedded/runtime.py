@@ -6,6 +6,7 @@ thread that does nothing else, never a stream, a commit or a timer.
 """
 
 import threading
+import time
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -21,6 +22,9 @@ _LONGEST_WAIT: Final = 1.0
 _SWEEP_EVERY: Final = timedelta(seconds=60)
 _LONGEST_SLEEP: Final = 5.0
 _WATCHDOG_YIELD: Final = 0.001
+_ROUTED_WITHIN: Final = 30.0
+_LOOK_AGAIN: Final = 0.05
+_FEW_CHANGES: Final = 100
 
 
 class WatchdogState(msgspec.Struct, frozen=True):
@@ -49,10 +53,12 @@ class Runtime:
         self._next_watch: datetime | None = None
         self._next_sweep: datetime | None = None
         self.watchdog = WatchdogState()
+        self._routed_by = 0.0
 
     def start(self) -> None:
         """Start everything; returns at once."""
         self.engine.prepare()
+        self._routed_by = time.monotonic() + _ROUTED_WITHIN
         self.engine.timers.on_armed(self._clock.ring)
         self.engine.executions.start_workers(self._workers)
         self.engine.router.start()
@@ -96,6 +102,8 @@ class Runtime:
 
     def _watch_when_due(self) -> float:
         now = self.engine.clock.now()
+        if self._next_watch is None and self._is_behind():
+            return _LOOK_AGAIN
         if self._next_watch is None or now >= self._next_watch:
             next_watch = now + self._watchdog_every
             self.watch(next_watch, skip_quiet=True)
@@ -106,6 +114,10 @@ class Runtime:
         """Seconds to that instant; never long, so that a clock that was set is noticed."""
         left = real_seconds(self.engine.clock, (at - self.engine.clock.now()).total_seconds())
         return min(max(left, 0.0), _LONGEST_SLEEP)
+
+    def _is_behind(self) -> bool:
+        """What the start has written is routed first, and looked at only then; but it is not waited for forever."""
+        return time.monotonic() < self._routed_by and self.engine.router.lag() > _FEW_CHANGES
 
     def watch(self, next_at: datetime | None = None, *, skip_quiet: bool = False) -> list[str]:
         """A pass of the watchdog; the checks that failed. Asked for by a person, it looks at every pipeline."""

@@ -248,8 +248,11 @@ class Service:
 
     def start(self) -> Applied:
         """Run; returns once everything is under way, with what the folder of pipelines led to."""
-        # Every consumer is registered before anything is swept or applied, so that no change is missed.
+        # Every consumer is registered before anything is swept or applied, so that no change is missed. The files are
+        # applied before anything is driven: nothing is opened by what they no longer say.
         self.alerts.register()
+        self.engine.register()
+        applied = self.files.apply(starting=True) if self.files is not None else Applied()
         self.runtime.start()
         self.alerts.start()
         self._running = True
@@ -257,7 +260,8 @@ class Service:
         self.feed.start()
         if self._commands is not None:
             self._commands.watch_unfinished()
-        applied = self.files.start(self.loops) if self.files is not None else Applied()
+        if self.files is not None:
+            self.files.start(self.loops)
         self._house.start()
         self.store_watch.start()
         return applied

@@ -115,9 +115,7 @@ class Rows(msgspec.Struct):
 
 def read_configs(store: Store, ids: Sequence[str]) -> list[Stored]:
     """The stored pipelines of these ids that are still there."""
-    spans = [Span(keys.pipeline_pk(one), keys.CONFIG, keys.CONFIG + "\0") for one in ids]
-    found = store.read_spans(Table.CONTROL, spans, dict[str, Any])
-    return [catalog.stored_as(store, one, rows[0][1]) for one, rows in zip(ids, found, strict=True) if rows]
+    return catalog.stored_many(store, ids)
 
 
 def read_rows(store: Store, pipelines: Sequence[Stored], columns: Columns | None, now: datetime) -> list[Rows]:

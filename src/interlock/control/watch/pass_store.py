@@ -1,7 +1,8 @@
-"""What the watchdog reads, read once: a store whose answers are kept while the checks of one pipeline are made.
+"""What is asked for again and again, read once: a store whose answers are kept while one pipeline is looked at.
 
-The checks ask for the same few records, each for its own reason. Kept answers are milliseconds old, as a read is by the
-time it is acted on; every act is a conditional commit, and a commit forgets all that was kept.
+The checks of the watchdog, and what follows a new config, ask for the same few records, each for its own reason. Kept
+answers are milliseconds old, as a read is by the time it is acted on; every act is a conditional commit, and a commit
+forgets all that was kept.
 
 Besides what was read it knows what a query has proved absent: a key under a prefix that was read to its end, or beyond
 the last of the newest few, is not there.
@@ -46,10 +47,12 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 class PassStore:
-    """`ports.store.Store`, for one pass of the watchdog."""
+    """`ports.store.Store`, for one pass of the watchdog, or for one change."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        # What a runtime cannot run, if it says so by its store (see `catalog`).
+        self.refused = getattr(store, "refused", None)
         self._items: dict[Key, Item | None] = {}
         self._queries: dict[_Query, list[Record]] = {}
         self._known: list[_Known] = []

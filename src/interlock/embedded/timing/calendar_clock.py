@@ -9,7 +9,7 @@ import threading
 from datetime import datetime, timedelta
 from typing import Final
 
-from interlock.control import ticks
+from interlock.control import catalog, ticks
 from interlock.control.context import Control
 from interlock.control.ticks import Place
 from interlock.logs import get_logger
@@ -39,11 +39,23 @@ class CalendarClock:
 
     def load(self) -> None:
         """Begin with every stored pipeline."""
-        for pipeline in self._control.store.pipelines():
-            self.refresh(pipeline)
+        names = self._control.store.pipelines()
+        for pipeline, places in ticks.places_of(self._control, names, self._kept).items():
+            self._follow(pipeline, places)
 
     def refresh(self, pipeline: str) -> None:
         """A pipeline's config was written or removed: follow it. Schedules that did not change keep their place."""
+        self.follow(pipeline, catalog.stored(self._control.store, pipeline))
+
+    def follow(self, pipeline: str, found: catalog.Stored | None) -> None:
+        """As `refresh`, by a config that was read already."""
+        with self._lock:
+            entries = self._entries.get(pipeline, {}).values()
+            if found is not None and entries and all(entry.place.config is found.config for entry in entries):
+                return  # it was followed when the controller started, or is the same again
+        self._follow(pipeline, ticks.places_by(self._control, found, self._kept(pipeline)))
+
+    def _kept(self, pipeline: str) -> ticks.Kept:
         with self._lock:
             before = {name: entry.place for name, entry in self._entries.get(pipeline, {}).items()}
 
@@ -51,7 +63,10 @@ class CalendarClock:
             old = before.get(schedule.schedule_id)
             return old.done_to if old is not None and old.schedule == schedule else None
 
-        fresh = [_Entry(place) for place in ticks.places(self._control, pipeline, kept)]
+        return kept
+
+    def _follow(self, pipeline: str, places: list[Place]) -> None:
+        fresh = [_Entry(place) for place in places]
         with self._lock:
             for entry in self._entries.pop(pipeline, {}).values():
                 entry.live = False

@@ -15,8 +15,10 @@ from interlock.control.context import Control
 from interlock.control.probing import Claim
 from interlock.decide.probes import is_dated
 from interlock.logs import get_logger
+from interlock.model.config import PipelineConfig
 from interlock.model.errors import ProbeError
 from interlock.model.run import RunStatus
+from interlock.ports.probes import Prober
 
 _log = get_logger(__name__)
 _TRY_AGAIN: Final = timedelta(seconds=1)
@@ -61,15 +63,20 @@ class ProbeClock:
     def load(self) -> None:
         """Begin with every stored pipeline."""
         if self._control.probes is not None:
-            for pipeline in self._control.store.pipelines():
-                self.refresh(pipeline)
+            for found in catalog.stored_many(self._control.store, self._control.store.pipelines()):
+                self._follow(self._control.probes, found.pipeline, found.config)
 
     def refresh(self, pipeline: str) -> None:
         """A pipeline's config was written or removed: follow it."""
-        prober, now = self._control.probes, self._control.now()
-        if prober is None:
-            return
-        config = catalog.current(self._control.store, pipeline)
+        self.follow(pipeline, catalog.stored(self._control.store, pipeline))
+
+    def follow(self, pipeline: str, found: catalog.Stored | None) -> None:
+        """As `refresh`, by a config that was read already."""
+        if self._control.probes is not None:
+            self._follow(self._control.probes, pipeline, found.config if found is not None else None)
+
+    def _follow(self, prober: Prober, pipeline: str, config: PipelineConfig | None) -> None:
+        now = self._control.now()
         wanted = [probe for probe in config.probes if prober.answers(pipeline, probe.key)] if config is not None else []
         if not wanted and pipeline not in self._entries:
             return
