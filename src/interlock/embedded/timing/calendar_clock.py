@@ -20,10 +20,13 @@ _TRY_AGAIN: Final = timedelta(seconds=1)
 
 
 class _Entry:
-    __slots__ = ("live", "place")
+    """A schedule and the instant for which it waits in the heap; None: nothing is due any more, or not known yet."""
 
-    def __init__(self, place: Place) -> None:
+    __slots__ = ("at", "live", "place")
+
+    def __init__(self, place: Place, at: datetime | None = None) -> None:
         self.place = place
+        self.at = at
         self.live = True
 
 
@@ -41,7 +44,7 @@ class CalendarClock:
         """Begin with every stored pipeline."""
         names = self._control.store.pipelines()
         for pipeline, places in ticks.places_of(self._control, names, self._kept).items():
-            self._follow(pipeline, places)
+            self._follow(pipeline, [_Entry(place) for place in places])
 
     def refresh(self, pipeline: str) -> None:
         """A pipeline's config was written or removed: follow it. Schedules that did not change keep their place."""
@@ -50,10 +53,13 @@ class CalendarClock:
     def follow(self, pipeline: str, found: catalog.Stored | None) -> None:
         """As `refresh`, by a config that was read already."""
         with self._lock:
-            entries = self._entries.get(pipeline, {}).values()
-            if found is not None and entries and all(entry.place.config is found.config for entry in entries):
-                return  # it was followed when the controller started, or is the same again
-        self._follow(pipeline, ticks.places_by(self._control, found, self._kept(pipeline)))
+            entries = list(self._entries.get(pipeline, {}).values())
+        if found is not None and entries and all(entry.place.config is found.config for entry in entries):
+            # It was followed when the controller started, or is the same again: only its turn among equals is new.
+            fresh = [_Entry(entry.place, entry.at) for entry in entries]
+        else:
+            fresh = [_Entry(place) for place in ticks.places_by(self._control, found, self._kept(pipeline))]
+        self._follow(pipeline, fresh)
 
     def _kept(self, pipeline: str) -> ticks.Kept:
         with self._lock:
@@ -65,20 +71,19 @@ class CalendarClock:
 
         return kept
 
-    def _follow(self, pipeline: str, places: list[Place]) -> None:
-        fresh = [_Entry(place) for place in places]
+    def _follow(self, pipeline: str, fresh: list[_Entry]) -> None:
         with self._lock:
             for entry in self._entries.pop(pipeline, {}).values():
                 entry.live = False
             if fresh:
                 self._entries[pipeline] = {entry.place.schedule.schedule_id: entry for entry in fresh}
             for entry in fresh:
-                self._push(entry)
+                self._push(entry, entry.at)
 
     def _push(self, entry: _Entry, at: datetime | None = None) -> None:
         place = entry.place
         due = ticks.next_due(self._control, place.schedule, place.done_to) if at is None else None
-        at = at or (due.at if due is not None else None)
+        entry.at = at = at or (due.at if due is not None else None)
         if at is not None:
             self._count += 1
             heapq.heappush(self._heap, (at, self._count, entry))
