@@ -355,3 +355,27 @@ def test_who_applies_at_the_same_time_does_not_keep_the_others_from_it(monkeypat
     assert catalog.apply_configs(control, many(4)) == ["p000", "p001", "p002", "p003"]
     versions = {name: found.version for name in ("p001", "p002") if (found := catalog.stored(control.store, name))}
     assert versions == {one.id: config_version(written) for one, written in many(4)[1:3]}
+
+
+def test_many_pipelines_are_read_at_once_as_each_would_be_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    control = control_of(world())
+    for name in ("p000", "p001", "p002"):
+        document = pipeline(pipeline={"id": name}, schedule={"cron": "0 8 * * *", "exclude": {"calendar": "us"}})
+        where = records.control_key(keys.pipeline_pk(name), keys.CONFIG)
+        control.store.commit([Put(where, {"document": document})])
+    broken = records.control_key(keys.pipeline_pk("p001"), keys.CONFIG)
+    control.store.commit([catalog.put_calendar(Calendar(name="us")), Put(broken, {"document": INVALID})])
+    names = ["p002", "gone", "p001", "orders", "p000"]
+    alone = [one for name in names if (one := catalog.stored(control.store, name)) is not None]
+    asked: list[str] = []
+    query = control.store.query
+
+    def counted(table: Table, pk: str, *rest: Any, **given: Any) -> Any:
+        asked.append(pk)
+        return query(table, pk, *rest, **given)
+
+    monkeypatch.setattr(control.store, "query", counted)
+    found = catalog.stored_many(control.store, names)
+    assert found == alone
+    assert [one.pipeline for one in found if one.config is None] == ["p001"]
+    assert asked == [keys.CALENDARS]  # once, for all that name one

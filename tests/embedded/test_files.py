@@ -13,7 +13,7 @@ from interlock.control import catalog, config_files
 from interlock.control.views import controller_view, event_views
 from interlock.control.views.event_views import EventView, Wanted
 from interlock.embedded.engine import Engine
-from interlock.embedded.files import Applied, FolderWatch
+from interlock.embedded.files import Applied, FolderWatch, first_names
 from interlock.embedded.sqlite.database import Database
 from interlock.model.events import EventType
 from interlock.ports.store import Put
@@ -529,3 +529,9 @@ def test_a_folder_that_an_earlier_version_remembered_is_known(project: Project) 
     changed = config_files.ConfigFolder(folder="/data", pipelines=known.pipelines, calendars=[])
     config_files.remember(project.engine.control, key, changed, known)
     assert config_files.read_folder(project.engine.store, key) == changed
+
+
+def test_a_line_of_the_log_names_a_few_of_many() -> None:
+    names = [f"p{number}" for number in range(5_000)]
+    assert first_names(names[:20]) == names[:20]
+    assert first_names(names) == [*names[:20], "and 4980 more"]

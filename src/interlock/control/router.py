@@ -28,7 +28,7 @@ from interlock.control import (
 )
 from interlock.control.attempts import completion, opening, parts, starting
 from interlock.control.context import Control
-from interlock.control.pass_store import PassStore
+from interlock.control.watch.pass_store import PassStore
 from interlock.decide import transitions
 from interlock.model import keys
 from interlock.model.keys import RunKey, Table

@@ -181,7 +181,12 @@ class FolderWatch:
         if digest and not result.errors and not self._absent and not self.lost:
             self._remember_files(digest, len(result.warnings))
         if written or removed:
-            _log.info("pipelines applied", written=_some(written), removed=_some(removed), errors=len(result.errors))
+            _log.info(
+                "pipelines applied",
+                written=first_names(written),
+                removed=first_names(removed),
+                errors=len(result.errors),
+            )
         return Applied(tuple(written), removed, result.problems)
 
     def _load(self) -> LoadResult:
@@ -347,7 +352,7 @@ def _exists(file: str) -> bool:
     return os.path.lexists(file)
 
 
-def _some(names: Sequence[str]) -> list[str]:
+def first_names(names: Sequence[str]) -> list[str]:
     """The names for a line of the log: of many only the first."""
     if len(names) <= _NAMED:
         return list(names)

@@ -7,11 +7,12 @@ from typing import Any, Final, TypeVar
 
 import pytest
 
-from interlock.control import records
+from interlock.control import catalog, records
 from interlock.control.context import Settings
 from interlock.control.watch import watchdog
 from interlock.control.watch.pass_store import PassStore
 from interlock.model import keys
+from interlock.model.config import PipelineConfig
 from interlock.model.keys import Table
 from interlock.model.run import Marker
 from interlock.ports.jobs import JobState
@@ -137,3 +138,18 @@ def test_an_idle_pipeline_costs_at_most_eight_reads(kind: str, ticks_are_timers:
     assert watchdog.run(replace(installation.engine.control, store=counted)) == []
     assert counted.reads[PK] <= 8
     assert counted.commits == 1, "that the pass was complete, and nothing else"
+
+
+def test_what_a_runtime_cannot_run_is_refused_through_it_as_well() -> None:
+    installation = Installation(Target(state=JobState.SUCCEEDED))
+    installation.apply()
+    store = installation.engine.store
+    assert PassStore(store).refused is None
+
+    class Choosy(CountedStore):
+        def refused(self, config: PipelineConfig) -> list[str]:
+            return [f"{config.id} cannot be run here"]
+
+    found = catalog.stored(PassStore(Choosy(store)), "orders")
+    assert found is not None
+    assert (found.config, found.errors) == (None, ("orders cannot be run here",))
