@@ -19,6 +19,7 @@ from interlock.api.state import AppState
 from interlock.api.write_rates import WriteRates
 from interlock.control import catalog
 from interlock.control.views import pipeline_views
+from interlock.embedded.access.sign_on import OidcRefusedError, is_signed
 from interlock.embedded.access.tokens import Scope, Token
 from interlock.model.config import PipelineConfig
 from interlock.ports.store import Store
@@ -87,10 +88,23 @@ def authenticate(service: Served, shown: Credentials) -> Principal | None:
 
 def _token_of(service: Served, shown: Credentials) -> Token | None:
     if shown.authorization:
-        kind, _, text = shown.authorization.partition(" ")
-        return service.tokens.verify(text.strip(), shown.address) if kind.lower() == "bearer" else None
+        text = shown.bearer
+        if service.sign_on is not None and is_signed(text):
+            return service.sign_on.verify(text)
+        return service.tokens.verify(text, shown.address) if text else None
     session = service.sessions.find(shown.session, shown.address)
     return None if session is None else session.token
+
+
+def why_not(service: Served, shown: Credentials) -> str:
+    """What is wrong with the token of a sign-on, in words; "" for every other."""
+    if service.sign_on is None or not is_signed(shown.bearer):
+        return ""
+    try:
+        service.sign_on.judge(shown.bearer)
+    except OidcRefusedError as error:
+        return f"the token of your sign-on is refused: {error}"
+    return ""
 
 
 def guard(request: Request, route: Route) -> None:
@@ -104,7 +118,7 @@ def guard(request: Request, route: Route) -> None:
     shown = credentials_of(scope, headers_of(scope))
     principal = authenticate(_service(request), shown)
     if principal is None:
-        raise request.app.state.logins.refusal(shown)
+        raise request.app.state.logins.refusal(shown, why_not(_service(request), shown))
     principal.check(needed)
     _check_limits(request, route, principal, needed)
     if scope["method"] not in READING:

@@ -37,6 +37,7 @@ from interlock.control.views.controller_view import FunctionView, Workload
 from interlock.control.watch.watch_slices import last_complete
 from interlock.embedded.access.callbacks import Callbacks
 from interlock.embedded.access.sessions import Sessions
+from interlock.embedded.access.sign_on import SignOn
 from interlock.embedded.access.tokens import Tokens
 from interlock.embedded.alerts.delivery_rows import DeliveryState
 from interlock.embedded.alerts.delivery_views import DeliveryView
@@ -78,6 +79,7 @@ class Console:
         self.database = Database.open(settings.state, clock=self.clock)
         self.tokens = Tokens(self.database)
         self.sessions = Sessions(self.database, self.tokens)
+        self.sign_on: SignOn | None = None
         self.callbacks = Callbacks(None)
         variables = environment.names.variables
         self._controller = Controller(read_settings(variables), Clients(environment.client), self.clock)

@@ -9,6 +9,7 @@ from interlock.api import stream_shares
 from interlock.api.connections import ConnectionLimits
 from interlock.api.console import Console
 from interlock.api.ending import GRACE_SECONDS, Ending
+from interlock.api.oidc_settings import Oidc
 from interlock.api.server import (
     InterlockServer,
     access_of,
@@ -17,6 +18,7 @@ from interlock.api.server import (
     check_exposure,
     followed,
     server_config,
+    sign_on_of,
     url_of,
     warn_of_plain_http,
 )
@@ -34,6 +36,7 @@ class ConsoleServer:
     port: int = 8765
     public_url: str = ""
     transport: Transport = field(default_factory=Transport)
+    oidc: Oidc | None = None
     limits: ConnectionLimits = field(default_factory=ConnectionLimits.of_this_process)
     streams: StreamLimits = stream_shares.DEFAULT
 
@@ -47,6 +50,7 @@ def serve_console(settings: ConsoleServer, console: Console) -> None:
         console.stop()
         raise
     try:
+        sign_on = sign_on_of(settings.oidc, console)
         check_exposure(settings.host, console)
         certificates = certificates_of(settings.transport, console.clock)
         warn_of_plain_http(settings.host, settings.transport)
@@ -61,7 +65,8 @@ def serve_console(settings: ConsoleServer, console: Console) -> None:
         if certificates is not None:
             console.degradation_checks.add(certificates.problems)
         server = InterlockServer(config, console, ending, certificates)
-        with server.capture_signals(), followed(certificates, console.database.loops):
+        loops = console.database.loops
+        with server.capture_signals(), followed(certificates, loops), followed(sign_on, loops):
             console.start()
             environment = str(console.environment.address)
             _log.info("serving", url=url, environment=environment, access=access_of(console))

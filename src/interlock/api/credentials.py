@@ -38,6 +38,12 @@ class Credentials(msgspec.Struct, frozen=True):
     address: str = ""
     peer: str = ""
 
+    @property
+    def bearer(self) -> str:
+        """The text of a bearer token; "" for none, and for other kinds."""
+        kind, _, text = self.authorization.partition(" ")
+        return text.strip() if kind.lower() == "bearer" else ""
+
 
 def headers_of(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
     """The headers of a request, by their lower-case names."""

@@ -100,6 +100,7 @@ class Gate:
         limited: _Body | None = None
         try:
             self._check(scope, headers)
+            await self._know_key(scope, headers)
             if self._service.refusing and scope["path"] not in HEALTH:
                 raise _stopping("the controller is stopping: ask again in a moment")
             if is_page(scope["path"]):
@@ -125,6 +126,12 @@ class Gate:
             if not self._service.refusing:
                 raise
             await answer.refuse(scope, cut_short())
+
+    async def _know_key(self, scope: Scope, headers: MutableMapping[bytes, bytes]) -> None:
+        """Have the issuer asked for the key of a sign-on that is not known; everything after this asks nobody."""
+        sign_on = self._service.sign_on
+        if sign_on is not None and sign_on.wants_keys(credentials_of(scope, headers).bearer):
+            await asyncio.to_thread(sign_on.keys.refresh)
 
     async def _write_sensor(
         self, scope: Scope, headers: MutableMapping[bytes, bytes], body: "_Body", answer: Answer

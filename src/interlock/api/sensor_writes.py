@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from interlock.api.auth import Principal, authenticate
+from interlock.api.auth import Principal, authenticate, why_not
 from interlock.api.credentials import credentials_of
 from interlock.api.problems import ProblemError, RequestError, judge
 from interlock.api.state import AppState
@@ -66,7 +66,7 @@ class SensorWrites:
         shown = credentials_of(scope, headers)
         caller = authenticate(self._service, shown)
         if caller is None:
-            raise self._state.logins.refusal(shown)
+            raise self._state.logins.refusal(shown, why_not(self._service, shown))
         caller.check(Scope.SENSOR_WRITE)
         self._state.rates.take(caller.name)
         return caller

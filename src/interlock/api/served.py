@@ -13,9 +13,11 @@ from interlock.control.context import Control
 from interlock.control.views.controller_view import Workload
 from interlock.embedded.access.callbacks import Callbacks
 from interlock.embedded.access.sessions import Sessions
+from interlock.embedded.access.sign_on import SignOn
 from interlock.embedded.access.tokens import Tokens
 from interlock.embedded.alerts.delivery_rows import DeliveryState
 from interlock.embedded.alerts.delivery_views import DeliveryView
+from interlock.embedded.health import HealthChecks
 from interlock.embedded.stream.dead_letters import DeadLetter
 from interlock.embedded.stream.feed import FeedEvent, Listener, SensorListener
 from interlock.model.config import PipelineConfig
@@ -115,6 +117,8 @@ class Served(Protocol):
 
     tokens: Tokens
     sessions: Sessions
+    sign_on: SignOn | None
+    degradation_checks: HealthChecks
     callbacks: Callbacks
     refusing: bool
 

@@ -22,12 +22,14 @@ from interlock.api.app import create_app
 from interlock.api.connections import ConnectionLimits, limited, limits_of
 from interlock.api.ending import GRACE_SECONDS, REQUEST_SECONDS, Ending
 from interlock.api.hosts import is_loopback_name
+from interlock.api.oidc_settings import Oidc
 from interlock.api.served import Served
 from interlock.api.stream_shares import StreamLimits
 from interlock.api.tls import Certificates
 from interlock.api.tls_listener import TlsListener
 from interlock.api.transport import Transport, Ways
 from interlock.embedded.access import owner_token
+from interlock.embedded.access.oidc_keys import OidcKeys
 from interlock.embedded.access.tokens import EXPIRES_SOON
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.process.announcement import Announcement
@@ -56,6 +58,7 @@ class ServeSettings:
     port: int = 8765
     public_url: str = ""
     transport: Transport = field(default_factory=Transport)
+    oidc: Oidc | None = None
     limits: ConnectionLimits = field(default_factory=ConnectionLimits.of_this_process)
     streams: StreamLimits = field(default_factory=StreamLimits)
     writes_per_second: int = 0
@@ -84,9 +87,11 @@ def serve(
     service.database.on_death = _writer_died
     ending = Ending(settings.grace, loops=service.database.loops)
     try:
+        sign_on = sign_on_of(settings.oidc, service)
         check_exposure(settings.host, service)
         warn_of_plain_http(settings.host, settings.transport)
-        with followed(certificates, service.database.loops):
+        loops = service.database.loops
+        with followed(certificates, loops), followed(sign_on, loops):
             _run(settings, service, _Listening(listener, certificates), beside, ending)
     except BaseException:
         # What failed on its way up may fail on its way down, and is not to hide the reason.
@@ -348,17 +353,30 @@ def certificates_of(transport: Transport, clock: Clock) -> Certificates | None:
     return Certificates(transport.tls, clock) if transport.tls is not None else None
 
 
+def sign_on_of(oidc: Oidc | None, service: Served) -> OidcKeys | None:
+    """Have a controller take the tokens of an issuer; the keys that are to be followed."""
+    if oidc is None:
+        return None
+    if service.settings.insecure_no_auth:
+        raise BindError("--insecure-no-auth and [oidc] contradict each other: leave one out")
+    service.sign_on = oidc.made()
+    service.tokens.demand()
+    keys = service.sign_on.keys
+    service.degradation_checks.add(keys.problems)
+    return keys
+
+
 @contextmanager
-def followed(certificates: Certificates | None, loops: Loops) -> Iterator[None]:
-    """Follow the files of a certificate."""
-    if certificates is None:
+def followed(what: Certificates | OidcKeys | None, loops: Loops) -> Iterator[None]:
+    """Follow the files of a certificate, or the keys of an issuer."""
+    if what is None:
         yield
         return
-    certificates.start(loops)
+    what.start(loops)
     try:
         yield
     finally:
-        certificates.stop()
+        what.stop()
 
 
 def warn_of_plain_http(host: str, transport: Transport) -> None:

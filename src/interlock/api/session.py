@@ -9,11 +9,11 @@ from typing import Annotated, Final
 
 import msgspec
 
-from interlock.api.auth import CallerArg, Principal, ServiceArg, authenticate, needs
+from interlock.api.auth import CallerArg, Principal, ServiceArg, authenticate, needs, why_not
 from interlock.api.credentials import cookie_name, credentials_of, headers_of
 from interlock.api.http import Body, Example, Request, Response, ResponseSpec, delete, get, post
 from interlock.api.logins import unauthorised
-from interlock.api.problems import documented
+from interlock.api.problems import RequestError, documented
 from interlock.api.served import Served
 from interlock.api.state import AppState
 from interlock.embedded.access.owner_token import for_sessions
@@ -75,7 +75,7 @@ def read_session(request: Request, service: ServiceArg) -> SessionView:
     shown = credentials_of(request.scope, headers_of(request.scope))
     caller = authenticate(service, shown)
     if caller is None:
-        raise request.app.state.logins.refusal(shown)
+        raise request.app.state.logins.refusal(shown, why_not(service, shown))
     return _view(service, caller)
 
 
@@ -147,6 +147,9 @@ def end_session(request: Request, service: ServiceArg) -> Response[None]:
 )
 def make_code(service: ServiceArg, caller: CallerArg) -> CodeView:
     """For `interlock open`: the code begins one session with the rights of the caller, within five minutes."""
+    if caller.token is not None and not caller.token.id:
+        detail = "a sign-on begins no session: send its token as `Authorization: Bearer`, or make a token for the page"
+        raise RequestError(HTTPStatus.FORBIDDEN, "forbidden", detail)
     token = caller.token or for_sessions(service.tokens)
     if token is None:
         raise unauthorised("the owner's token is revoked: begin a session with another token")

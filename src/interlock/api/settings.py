@@ -13,6 +13,8 @@ trusted_proxies = ["10.0.0.5"]                          # see `api.transport`
 cert = "tls/interlock.crt"
 key = "tls/interlock.key"
 
+[oidc]                                                 # see `api.oidc_settings`
+
 [jobs]
 allow_private_addresses = ["etl.corp", "10.0.0.0/8"]   # or true
 secrets = "secrets"                                    # the folder of ${file:NAME}
@@ -41,8 +43,10 @@ from typing import Any, Final
 import msgspec
 
 from interlock.api import limits as limit_settings
+from interlock.api import oidc_settings
 from interlock.api import transport as transport_settings
 from interlock.api.limits import Limits
+from interlock.api.oidc_settings import Oidc
 from interlock.api.transport import Transport
 from interlock.config.alert_routes import AlertRoute, parse_alert_routes
 from interlock.config.problems import Finding, format_path
@@ -59,7 +63,7 @@ DEFAULT_WATCHDOG: Final = timedelta(minutes=5)
 _SQLITE: Final = "sqlite:///"
 _PLAIN_KEYS: Final = ("store", "url", "ca_file", "pipelines", "host", "port", "public_url", "watchdog_interval")
 _TRANSPORT_KEYS: Final = (transport_settings.PROXIES, transport_settings.TABLE)
-_KEYS: Final = (*_PLAIN_KEYS, *_TRANSPORT_KEYS, "jobs", "pools", limit_settings.TABLE, "alerts")
+_KEYS: Final = (*_PLAIN_KEYS, *_TRANSPORT_KEYS, oidc_settings.TABLE, "jobs", "pools", limit_settings.TABLE, "alerts")
 _JOB_KEYS: Final = ("allow_private_addresses", "secrets", "output_limit", "output_age", "output_total")
 _PUBLIC: Final = re.compile(r"https?://[^/\s@?#]+/?")
 _SHORTEST_WATCHDOG: Final = timedelta(seconds=1)
@@ -77,6 +81,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     port: int = DEFAULT_PORT
     public_url: str = ""
     transport: Transport = Transport()
+    oidc: Oidc | None = None
     watchdog_interval: timedelta = DEFAULT_WATCHDOG
     allow_private_addresses: bool | tuple[str, ...] = False
     secrets: Path | None = None
@@ -116,6 +121,7 @@ def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...
         port=plain.get("port", DEFAULT_PORT),
         public_url=plain.get("public_url", ""),
         transport=transport_settings.transport(plain, folder),
+        oidc=oidc_settings.oidc(plain, folder),
         watchdog_interval=watchdog_interval(plain.get("watchdog_interval", "5m")),
         allow_private_addresses=allowed if isinstance(allowed, bool) else tuple(allowed),
         secrets=folder / jobs["secrets"] if "secrets" in jobs else None,
@@ -146,6 +152,7 @@ def _problems(plain: Mapping[str, Any]) -> Iterator[Finding]:
     yield from _job_problems(plain.get("jobs", {}))
     yield from _pool_problems(plain.get("pools", {}))
     yield from transport_settings.problems(plain)
+    yield from oidc_settings.problems(plain)
     yield from limit_settings.problems(plain.get(limit_settings.TABLE, {}))
 
 

@@ -66,6 +66,7 @@ def console(  # noqa: PLR0913  each is an option
         port=project.port if port is None else port,
         public_url=project.public_url,
         transport=project.transport.with_files(tls_cert, tls_key, tls_client_ca),
+        oidc=project.oidc,
     )
     if sys.stderr.isatty() and not found.tokens.required():
         typer.echo(f"Tokens and sessions: {file}", err=True)

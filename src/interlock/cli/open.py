@@ -38,7 +38,7 @@ def open_(
         raise UnavailableError(f"no page runs on AWS itself: `interlock console --store {target}` serves it from here")
     if target.url is None:
         raise UnavailableError(f"no controller runs on {target}: `interlock serve` starts one; --url names one")
-    code = _code_of_store(target.path) if target.path is not None else _code_of_server(target.url)
+    code = _code_of_server(target.url) if target.path is None else _code_of_store(target.path, target.url)
     address = page_address(target.page.rstrip("/") or target.url, code)
     if print_ or not webbrowser.open(address):
         typer.echo(address)
@@ -56,7 +56,7 @@ def code_for(service: "Service") -> str | None:
     return _code(service.sessions, service.tokens)
 
 
-def _code_of_store(path: Path) -> str | None:
+def _code_of_store(path: Path, url: str) -> str | None:
     from interlock.embedded.access.sessions import Sessions
     from interlock.embedded.access.tokens import Tokens
     from interlock.embedded.clock import SystemClock
@@ -64,7 +64,22 @@ def _code_of_store(path: Path) -> str | None:
 
     with Database.open(path, clock=SystemClock(), create=False, inline=True) as database:
         tokens = Tokens(database)
+        if not tokens.required() and _demands_token(url):
+            tokens.demand()
         return _code(Sessions(database, tokens), tokens)
+
+
+def _demands_token(url: str) -> bool:
+    """Does a server want a token although its store has none? Where there is sign-on, it does."""
+    from interlock.cli.store_access import Target, server
+    from interlock.model.errors import InterlockError
+
+    try:
+        with server(Target("its discovery file", url=url)) as client:
+            response = client.get("session")
+            return response.status_code == 401 or bool(response.json().get("required"))
+    except (InterlockError, ValueError):
+        return False
 
 
 def _code(sessions: "Sessions", tokens: "Tokens") -> str | None:

@@ -112,6 +112,7 @@ def serve(  # noqa: PLR0913  each is an option
         port=chosen_port,
         public_url=project.public_url,
         transport=project.transport.with_files(tls_cert, tls_key, tls_client_ca),
+        oidc=project.oidc,
         limits=project.limits.of_connections(),
         streams=project.limits.of_streams(),
         writes_per_second=project.limits.writes_per_second_per_token,

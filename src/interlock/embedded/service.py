@@ -25,6 +25,7 @@ from interlock.decide.quotas import SensorQuota
 from interlock.decide.templates import for_jobs
 from interlock.embedded.access.callbacks import Callbacks
 from interlock.embedded.access.sessions import Sessions
+from interlock.embedded.access.sign_on import SignOn
 from interlock.embedded.access.tokens import Tokens
 from interlock.embedded.alerts import delivery_views
 from interlock.embedded.alerts.alerting import AlertDispatcher
@@ -121,6 +122,7 @@ class Service:
             raise
         self.tokens = Tokens(self.database)
         self.sessions = Sessions(self.database, self.tokens)
+        self.sign_on: SignOn | None = None
         self.dead_letters = DeadLetters(self.database)
         self.callbacks = Callbacks(settings.store)
         self.secrets: Secrets = SecretStore(settings.environment, settings.secrets)

@@ -143,6 +143,7 @@ class Tokens:
         self._read_at: float | None = None
         self._reread_after = _REREAD_SECONDS
         self._used: dict[int, int] = {}
+        self._demanded = False
 
     def create(
         self,
@@ -229,13 +230,19 @@ class Tokens:
     # ------------------------------------------------------------------------------------------------- asking
 
     def required(self) -> bool:
-        """Must a caller show a token? From the first one on that somebody made."""
-        return any(not one.token.local for one in self._tokens())
+        """Must a caller show a token? From the first one on that somebody made, or where there is sign-on."""
+        return self._demanded or any(not one.token.local for one in self._tokens())
 
     def usable(self) -> bool:
-        """Is there one that somebody made, and that works?"""
+        """Is there one that somebody made, and that works; or another way to sign on?"""
+        if self._demanded:
+            return True
         now = self._now()
         return any(one.token.in_force(now) and not one.token.local for one in self._tokens())
+
+    def demand(self) -> None:
+        """Callers must show a token, also while there is none in the store: theirs come from elsewhere."""
+        self._demanded = True
 
     def verify(self, text: str, address: str | None = None) -> Token | None:
         """The token, if it is one that works, from that address if one is given. Takes the same time for all."""
@@ -267,6 +274,8 @@ class Tokens:
     def note_use(self, token: Token) -> None:
         """It was used just now: written down now and then, with the next commit."""
         now = epoch_millis(self._now())
+        if not token.id:
+            return  # none of the store's
         if now - self._used.get(token.id, 0) < _USED_EVERY_MS:
             return
         self._used[token.id] = now
