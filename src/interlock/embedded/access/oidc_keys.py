@@ -21,7 +21,8 @@ from interlock.model.errors import InterlockError, UnavailableError
 _DISCOVERY: Final = "/.well-known/openid-configuration"
 _EVERY_SECONDS: Final = 600.0
 _LOOK_SECONDS: Final = 5.0
-_AGAIN_SECONDS: Final = 30.0
+_MOST_ASKED: Final = 2
+_WITHIN_SECONDS: Final = 60.0
 _TIMEOUT: Final = 5.0
 # The end of the controller does not wait for an issuer.
 _STOP_SECONDS: Final = 0.1
@@ -50,12 +51,12 @@ Fetch = Callable[[], bytes]
 class OidcKeys:
     """The keys of one issuer. `find` never waits; `refresh` does."""
 
-    def __init__(self, fetch: Fetch, *, again: float = _AGAIN_SECONDS) -> None:
+    def __init__(self, fetch: Fetch, *, within: float = _WITHIN_SECONDS) -> None:
         self._fetch = fetch
-        self._again = again
+        self._within = within
         self._keys: tuple[OidcKey, ...] = ()
         self._lock = threading.Lock()
-        self._asked_at: float | None = None
+        self._asked: tuple[float, ...] = ()
         self._error = ""
         self._loop: Loop | None = None
         self.generation = 0
@@ -85,17 +86,17 @@ class OidcKeys:
 
     def may_refresh(self) -> bool:
         """Would `refresh` ask the issuer now? What the thread asks by itself does not count."""
-        return self._asked_at is None or time.monotonic() - self._asked_at >= self._again
+        return len(self._asked) < _MOST_ASKED or time.monotonic() - self._asked[0] >= self._within
 
     def refresh(self) -> None:
-        """Ask the issuer, unless that was done just now. Whoever comes meanwhile waits for the same answer."""
+        """Ask the issuer, unless that was done twice within a minute. Who comes meanwhile waits for the answer."""
         with self._lock:
             if not self.may_refresh():
                 return
             try:
                 self._load()
             finally:
-                self._asked_at = time.monotonic()
+                self._asked = (*self._asked, time.monotonic())[-_MOST_ASKED:]
 
     def _load(self) -> None:
         try:
