@@ -13,7 +13,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ _DOCUMENT: Final = {
     "validation": {"rules": [{"key": "rows", "check": "gte", "field": "count", "value": 1000000000}]},
     "job": {"type": "external"},
 }
+SERVE: Final = ["interlock", "serve", "--port", "0", "--log-level", "warning"]
 Request = Callable[[int, int], bytes]
 
 
@@ -41,17 +43,21 @@ def run(seconds: float = SECONDS) -> dict[str, Any]:
     """Measure; the figures and the goals."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "pipelines").mkdir()
-        for index in range(PIPELINES):
-            document = {"pipeline": {"id": f"p{index}"}, **_DOCUMENT}
-            (folder / "pipelines" / f"p{index}.json").write_text(json.dumps(document))
+        write_pipelines(folder)
         floor = _serve(
-            folder, ["bench.bare", str(folder)], lambda: _bare_port(folder / "port"), [(_put, CONNECTIONS)], seconds
+            folder, ["bench.bare", str(folder)], lambda: _bare_port(folder / "port"), [(put, CONNECTIONS)], seconds
         )
-        command = ["interlock", "serve", "--port", "0", "--log-level", "warning"]
-        loads = [(_put, CONNECTIONS), (_batch, BATCH_CONNECTIONS)]
-        ours = _serve(folder, command, lambda: _port(folder / "interlock.db"), loads, seconds)
+        loads = [(put, CONNECTIONS), (_batch, BATCH_CONNECTIONS)]
+        ours = _serve(folder, SERVE, lambda: port_of(folder / "interlock.db"), loads, seconds)
     return _report(floor[0], ours[0], ours[1], seconds)
+
+
+def write_pipelines(folder: Path) -> None:
+    """The pipelines that the load writes sensors of."""
+    (folder / "pipelines").mkdir()
+    for index in range(PIPELINES):
+        document = {"pipeline": {"id": f"p{index}"}, **_DOCUMENT}
+        (folder / "pipelines" / f"p{index}.json").write_text(json.dumps(document))
 
 
 def _report(floor: "_Load", puts: "_Load", batches: "_Load", seconds: float) -> dict[str, Any]:
@@ -100,32 +106,41 @@ def _serve(
     seconds: float,
 ) -> list[_Load]:
     """Start a server, put each load on it for some seconds, and stop it."""
+    found: list[_Load] = []
+    with serving(folder, command, port) as (pid, there):
+        for request, connections in loads:
+            asyncio.run(load(there, request, connections, 1.0))
+            before = processor(pid)
+            latencies = asyncio.run(load(there, request, connections, seconds))
+            found.append(_Load(latencies, processor(pid) - before))
+    return found
+
+
+@contextmanager
+def serving(folder: Path, command: list[str], port: Callable[[], int | None]) -> Iterator[tuple[int, int]]:
+    """A server, by the module and its arguments, while it is needed: its process and its port."""
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen(
-            [sys.executable, "-m", *command], cwd=folder, stderr=log, stdout=log, env=_environment()
+            [sys.executable, "-m", *command], cwd=folder, stderr=log, stdout=log, env=environment()
         )
-    found: list[_Load] = []
     try:
         while (there := port()) is None:
             if server.poll() is not None:
                 raise RuntimeError((folder / "log").read_text())
             time.sleep(0.05)
-        for request, connections in loads:
-            asyncio.run(_load(there, request, connections, 1.0))
-            before = _processor(server.pid)
-            latencies = asyncio.run(_load(there, request, connections, seconds))
-            found.append(_Load(latencies, _processor(server.pid) - before))
+        yield server.pid, there
     finally:
         server.terminate()
         server.wait(30)
-    return found
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """Ours, in which modules of the benchmark are found from every folder."""
     return {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
 
 
-def _port(store: Path) -> int | None:
+def port_of(store: Path) -> int | None:
+    """The port of the server of a store, as soon as there is one."""
     found = find_server(store)
     return None if found is None else int(found.url.rpartition(":")[2])
 
@@ -134,13 +149,14 @@ def _bare_port(file: Path) -> int | None:
     return int(file.read_text()) if file.exists() and file.read_text() else None
 
 
-def _processor(pid: int) -> float:
+def processor(pid: int) -> float:
     """The processor time of a process so far, in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def _put(index: int, count: int) -> bytes:
+def put(index: int, count: int) -> bytes:
+    """A sensor write of a connection."""
     body = b'{"count": %d, "updatedAt": "2026-03-03T06:55:00Z"}' % count
     path = f"/api/v1/pipelines/p{index % PIPELINES}/sensors/rows-{index}"
     return f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
@@ -160,7 +176,8 @@ def _batch(index: int, count: int) -> bytes:
     return head.encode() + body
 
 
-async def _load(port: int, request: Request, connections: int, seconds: float) -> list[float]:
+async def load(port: int, request: Request, connections: int, seconds: float) -> list[float]:
+    """Requests one after the other on each connection: how long each took."""
     end = time.monotonic() + seconds
     found = await asyncio.gather(*(_connection(port, request, index, end) for index in range(connections)))
     return [latency for one in found for latency in one]
