@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any, Final
 
 EVENTS_OF_A_RUN: Final = 5
@@ -53,8 +54,8 @@ def slots(pipelines: list[str], now: datetime) -> Iterator[Slot]:
         hour -= timedelta(hours=1)
 
 
-async def run(port: int, events: float, seconds: float) -> dict[str, Any]:
-    """Make events; how many there were a second."""
+async def run(port: int, events: float, seconds: float, skip: int = 0) -> dict[str, Any]:
+    """Make events; how many there were a second. `skip`: how many runs were made before."""
     connections = [Connection(port) for _ in range(_CONNECTIONS)]
     lanes = await connections[0].send("GET", "overview?limit=5000")
     pipelines = [lane["id"] for lane in lanes["items"] if "stream" in lane["schedules"]]
@@ -64,7 +65,7 @@ async def run(port: int, events: float, seconds: float) -> dict[str, Any]:
     counted = [0]
     counting = asyncio.create_task(_count(port, counted))
     begun, tasks, made = time.monotonic(), set[asyncio.Task[None]](), 0
-    for slot in slots(pipelines, datetime.now(UTC)):
+    for slot in islice(slots(pipelines, datetime.now(UTC)), skip, None):
         due = begun + made * EVENTS_OF_A_RUN / events
         if due > begun + seconds:
             break
@@ -105,8 +106,9 @@ def main() -> None:
     parser.add_argument("port", type=int)
     parser.add_argument("--events", type=float, default=200, help="a second")
     parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--skip", type=int, default=0, help="how many runs were made before")
     given = parser.parse_args()
-    print(json.dumps(asyncio.run(run(given.port, given.events, given.seconds))))
+    print(json.dumps(asyncio.run(run(given.port, given.events, given.seconds, given.skip))))
 
 
 if __name__ == "__main__":

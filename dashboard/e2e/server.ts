@@ -66,7 +66,7 @@ export class Controller {
     return done.stdout.trim();
   }
 
-  private environment(): NodeJS.ProcessEnv {
+  environment(): NodeJS.ProcessEnv {
     const clean = Object.entries(process.env).filter(([name]) => !name.startsWith("INTERLOCK_"));
     return { ...Object.fromEntries(clean), PYTHONPATH: ROOT };
   }

@@ -1,6 +1,15 @@
 import { defineConfig } from "vitest/config";
 
-// What takes half an hour: not part of the tests.
+// What takes over half an hour: not part of the tests. ONLY=page measures what has that in its name.
+const only = process.env["ONLY"] ?? "";
+
 export default defineConfig({
-  test: { root: import.meta.dirname, include: ["bench/*.test.ts"], environment: "node", fileParallelism: false, hookTimeout: 300_000 },
+  test: {
+    root: import.meta.dirname,
+    include: [only === "" ? "bench/*.test.ts" : `bench/*${only}*.test.ts`],
+    environment: "node",
+    fileParallelism: false,
+    hookTimeout: 600_000,
+    globalSetup: ["./bench/figures.ts", "./found.ts"],
+  },
 });
