@@ -3,7 +3,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-fast faults check bench bench-report bench-ui docs coverage mutants release constraints clean ui ui-check ui-test ui-schema lambda terraform
+.PHONY: help demo test test-all test-fast faults check bench bench-report bench-ui bench-ui-report docs coverage mutants release constraints clean ui ui-check ui-test ui-schema lambda terraform
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,8 +59,14 @@ ui-schema: .venv/.stamp dashboard/node_modules/.stamp ## generate the page's API
 	$(BIN)/python .ci/openapi.py > .venv/openapi.json
 	dashboard/node_modules/.bin/openapi-typescript .venv/openapi.json --output dashboard/src/api/schema.d.ts
 
-bench-ui: .venv/.stamp ui ## measure the page in a browser; takes over half an hour
+# Parameters of the bench are read from the environment.
+export MINUTES ONLY
+bench-ui: .venv/.stamp ui ## measure the page in a browser (MINUTES=30 of events, ONLY=page): prints a table, writes bench-ui-results.json; about 40 minutes
 	$(call with_node,bench)
+	@$(BIN)/python -m bench.ui_report print
+
+bench-ui-report: .venv/.stamp ## draw what make bench-ui measured into docs/performance-ui.md
+	@$(BIN)/python -m bench.ui_report write
 
 # A script of dashboard/package.json, where there is Node.
 define with_node

@@ -41,7 +41,7 @@ def main() -> int:
             plots.append(f"![What people look at, by the number of {by}](diagrams/{name})")
     text = PAGE.read_text(encoding="utf-8")
     head, tail = text.partition(BEGIN)[0], text.partition(END)[2]
-    body = "\n\n".join([BEGIN, _machine(found["machine"]), *plots, _table(figures), END])
+    body = "\n\n".join([BEGIN, described(found["machine"]), *plots, _table(figures), END])
     PAGE.write_text(f"{head}{body}{tail}", encoding="utf-8")
     sys.stdout.write(f"wrote {PAGE}\n")
     return 0
@@ -113,7 +113,8 @@ class _Axis:
 # ----------------------------------------------------------------------------------------------------------- the page
 
 
-def _machine(found: Mapping[str, Any]) -> str:
+def described(found: Mapping[str, Any]) -> str:
+    """The machine in a sentence."""
     load = ", ".join(str(one) for one in found.get("loadAverage", []))
     return (
         f"Measured on {found.get('cores')} cores ({found.get('processor')}), {found.get('memoryMegabytes')} MB,"

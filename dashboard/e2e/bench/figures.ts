@@ -1,6 +1,9 @@
 // What was measured, with its goal. Figures are collected in one file: `bench.ui_report` prints and draws them.
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+import { PYTHON } from "../server";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
 export const RESULTS = join(ROOT, "bench-ui-results.json");
@@ -17,11 +20,10 @@ export interface Figure {
 
 /** Remember a figure. Every test file appends to the same list: they run one after the other. */
 export function record(figure: Figure): void {
-  const figures = existsSync(RESULTS) ? (JSON.parse(readFileSync(RESULTS, "utf-8")) as { figures: Figure[] }).figures : [];
-  mkdirSync(dirname(RESULTS), { recursive: true });
+  const before = JSON.parse(readFileSync(RESULTS, "utf-8")) as { figures: Figure[] };
   const value = Math.round(figure.value * 1000) / 1000;
-  const kept = figures.filter((one) => one.what !== figure.what || one.size !== figure.size);
-  writeFileSync(RESULTS, `${JSON.stringify({ figures: [...kept, { ...figure, value }] }, null, 2)}\n`);
+  const kept = before.figures.filter((one) => one.what !== figure.what || one.size !== figure.size);
+  writeFileSync(RESULTS, `${JSON.stringify({ ...before, figures: [...kept, { ...figure, value }] }, null, 2)}\n`);
   const goal = figure.goal === undefined ? "" : ` (goal ${figure.more_is_better === true ? "at least" : "at most"} ${figure.goal})`;
   process.stderr.write(`${figure.what}, ${figure.size}: ${value} ${figure.unit}${goal}\n`);
 }
@@ -34,7 +36,9 @@ export function quantile(values: readonly number[], part: number): number {
   return found;
 }
 
-/** Before a whole run: begin with none. What is measured alone (ONLY=) replaces its figures and keeps the others. */
+/** Before a run: a new file, with the machine as it is now. What is measured alone (ONLY=) keeps the others' figures. */
 export default function setup(): void {
-  if ((process.env["ONLY"] ?? "") === "") rmSync(RESULTS, { force: true });
+  if ((process.env["ONLY"] ?? "") !== "" && existsSync(RESULTS)) return;
+  const begun = spawnSync(PYTHON, ["-m", "bench.ui_report", "begin"], { cwd: ROOT, encoding: "utf-8" });
+  if (begun.status !== 0) throw new Error(begun.stderr);
 }
