@@ -351,3 +351,14 @@ def test_a_stream_tells_of_sensors_to_who_asks(api: httpx.Client, apply: Apply) 
         reported = until(lambda: json.loads(next(lines).partition("data: ")[2] or "null"), "the notice")
         assert (reported["pipeline"], reported["key"]) == (name, "rows#odd")
         assert reported["receivedAt"].endswith("Z")
+
+
+def test_a_stream_tells_of_the_sensors_of_the_pipelines_that_it_names(api: httpx.Client, apply: Apply) -> None:
+    mine, other = apply("sensors-named"), apply("sensors-not-named")
+    with api.stream("GET", f"{V1}/events/stream", params={"sensors": "true", "sensorsOf": mine}) as stream:
+        lines = (line for line in stream.iter_lines() if line)
+        next(lines)
+        api.put(f"{V1}/pipelines/{other}/sensors/rows", json={"count": 1})
+        api.put(f"{V1}/pipelines/{mine}/sensors/rows", json={"count": 1})
+        found = next(line for line in lines if line.startswith("data: ") and '"key"' in line)
+    assert json.loads(found.removeprefix("data: "))["pipeline"] == mine

@@ -10,7 +10,7 @@ from interlock.control import records
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.sqlite.store import SqliteStore
-from interlock.embedded.stream.feed import EventFeed, FeedEvent
+from interlock.embedded.stream.feed import EventFeed, FeedEvent, SensorsWanted, SensorWritten
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
 from interlock.ports.store import Key, Put
@@ -77,3 +77,63 @@ def test_a_listener_that_fails_is_not_the_others_affair(store: SqliteStore, feed
         tell(store, message)
         assert listener.wait()
     assert listener.messages == ["one", "two"]
+
+
+class SensorListener:
+    """Keeps the sensors it is told of."""
+
+    def __init__(self) -> None:
+        self.batches: list[tuple[SensorWritten, ...]] = []
+        self._told = threading.Condition()
+
+    def __call__(self, written: tuple[SensorWritten, ...]) -> None:
+        with self._told:
+            self.batches.append(written)
+            self._told.notify_all()
+
+    def keys(self) -> set[str]:
+        return {one.key for batch in self.batches for one in batch}
+
+    def wait_for(self, *keys: str) -> bool:
+        with self._told:
+            return self._told.wait_for(lambda: set(keys) <= self.keys(), PATIENCE)
+
+
+def write_sensor(store: SqliteStore, pipeline: str, key: str, count: int = 1) -> None:
+    item = {"count": count, records.RECEIVED: "2026-03-02T10:00:00Z"}
+    store.commit([Put(Key(Table.CONTROL, f"PIPELINE#{pipeline}", f"SENSOR#{key}"), item)])
+
+
+def test_sensors_are_told_of_to_who_wants_them(store: SqliteStore, feed: EventFeed) -> None:
+    everything, gold = SensorListener(), SensorListener()
+    feed.join(lambda _: None, lambda: None, SensorsWanted(everything))
+    feed.join(lambda _: None, lambda: None, SensorsWanted(gold, frozenset({"gold"})))
+    write_sensor(store, "silver", "rows")
+    assert everything.wait_for("rows")
+    write_sensor(store, "gold", "up")
+    assert everything.wait_for("up")
+    assert gold.wait_for("up")
+    assert gold.keys() == {"up"}
+    assert gold.batches[0][0] == SensorWritten("gold", "up", "2026-03-02T10:00:00Z")
+
+
+def test_many_writes_are_told_of_in_few_batches(store: SqliteStore, feed: EventFeed) -> None:
+    listener = SensorListener()
+    feed.join(lambda _: None, lambda: None, SensorsWanted(listener))
+    for count in range(200):
+        write_sensor(store, "gold", f"rows-{count % 4}", count)
+    write_sensor(store, "gold", "last")
+    assert listener.wait_for("last", "rows-0", "rows-1", "rows-2", "rows-3")
+    told = sum(len(batch) for batch in listener.batches)
+    assert told <= 5 * len(listener.batches)
+    assert told < 200
+
+
+def test_the_last_write_before_a_silence_is_told_of(store: SqliteStore, feed: EventFeed) -> None:
+    """It may come within the pause after a batch: nothing else wakes the feed then."""
+    listener = SensorListener()
+    feed.join(lambda _: None, lambda: None, SensorsWanted(listener))
+    write_sensor(store, "gold", "first")
+    assert listener.wait_for("first")
+    write_sensor(store, "gold", "second")
+    assert listener.wait_for("second")

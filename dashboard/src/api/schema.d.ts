@@ -5088,6 +5088,10 @@ export interface operations {
     streamEvents: {
         parameters: {
             query?: {
+                /** @description Also `event: sensor` for each sensor that is written, with `pipeline`, `key` and `receivedAt`; writes of a key within a moment are one. They are not replayed: read sensors again after a gap. */
+                sensors?: boolean;
+                /** @description With `sensors`: of these pipelines only; may be given several times. Over AWS sensors are looked at every two seconds, and only those of the pipelines named here or by `pipeline`. */
+                sensorsOf?: string[] | null;
                 /** @description Only of this pipeline. */
                 pipeline?: string | null;
                 /** @description Only of this type; may be given several times. */
@@ -5096,8 +5100,6 @@ export interface operations {
                 severity?: components["schemas"]["Severity"] | null;
                 /** @description From this instant: RFC 3339, or epoch seconds or milliseconds. */
                 since?: string | null;
-                /** @description Also `event: sensor` for each sensor that is written; these are not replayed. */
-                sensors?: boolean;
             };
             header?: {
                 /** @description Resume behind this event. */

@@ -116,6 +116,39 @@ def list_events(
     return event_views.page(service.store, wanted, service.clock.now(), cursor=cursor, limit=limit)
 
 
+class SensorChoice(msgspec.Struct, frozen=True):
+    """Whether a stream tells of sensors, and of whose."""
+
+    wanted: bool
+    pipelines: frozenset[str]
+
+
+def _sensors(
+    sensors: Annotated[
+        bool,
+        QueryParameter(
+            name="sensors",
+            description=(
+                "Also `event: sensor` for each sensor that is written, with `pipeline`, `key` and `receivedAt`; writes"
+                " of a key within a moment are one. They are not replayed: read sensors again after a gap."
+            ),
+        ),
+    ] = False,
+    sensors_of: Annotated[
+        list[str] | None,
+        QueryParameter(
+            name="sensorsOf",
+            max_items=50,
+            description=(
+                "With `sensors`: of these pipelines only; may be given several times. Over AWS sensors are looked at"
+                " every two seconds, and only those of the pipelines named here or by `pipeline`."
+            ),
+        ),
+    ] = None,
+) -> SensorChoice:
+    return SensorChoice(sensors, frozenset(sensors_of or ()))
+
+
 _STREAM: Final = ResponseSpec(
     data_container=str,
     description="Server-sent events: `id` is the position to resume from, `event` the type, `data` the event as JSON.",
@@ -135,16 +168,11 @@ _STREAM: Final = ResponseSpec(
 async def stream_events(
     request: Request,
     service: ServiceArg,
+    sensors: Annotated[SensorChoice, Provide(_sensors)],
     pipeline: PipelineFilter = None,
     types: TypeFilter = None,
     severity: SeverityArg = None,
     since: SinceArg = None,
-    sensors: Annotated[
-        bool,
-        QueryParameter(
-            name="sensors", description="Also `event: sensor` for each sensor that is written; these are not replayed."
-        ),
-    ] = False,
     last_event_id: Annotated[
         str | None, HeaderParameter(name="Last-Event-ID", max_length=64, description="Resume behind this event.")
     ] = None,
@@ -157,7 +185,12 @@ async def stream_events(
     visible = visibility_of(service, request.scope["state"]["principal"])
     position = Position.read(last_event_id) if last_event_id else (Position.at(begin) if begin else None)
     wanted = Filter(
-        pipeline=pipeline, types=frozenset(types or ()), severity=severity, sensors=sensors, visible=visible
+        pipeline=pipeline,
+        types=frozenset(types or ()),
+        severity=severity,
+        sensors=sensors.wanted,
+        sensors_of=sensors.pipelines or frozenset([] if pipeline is None else [pipeline]),
+        visible=visible,
     )
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     shown: Credentials = request.scope["state"]["credentials"]

@@ -1,27 +1,40 @@
 """Events as they happen, of a store that tells nobody: its index is looked at every two seconds while somebody listens.
 
+Sensors have no index. Those of the pipelines that a listener names are looked at just as often, and what is not as it
+was is handed on; a listener that names no pipeline hears of no sensor.
+
 Events have no number there, so a listener that came from the past reads the table itself (`api.sse`), and what it reads
 of the last moments is remembered. The index may show an event seconds after others of the same time, so every look
 reaches back over the last ones; each event is handed on once.
 """
 
+import hashlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final, TypeVar
 
+import msgspec
+
+from interlock.control import records
 from interlock.control.views import event_views
 from interlock.control.views.event_views import EventView, Wanted
-from interlock.embedded.stream.feed import FeedEvent, Listener, SensorListener
+from interlock.embedded.stream.feed import FeedEvent, Listener, SensorsWanted, SensorWritten
 from interlock.logs import get_logger
 from interlock.loops import Loops
+from interlock.model import keys
 from interlock.model.errors import InterlockError
+from interlock.model.keys import Table
+from interlock.model.times import format_instant
 from interlock.ports.clock import Clock
-from interlock.ports.store import Store
+from interlock.ports.store import Span, Store
 
 EVERY: Final = 2.0
 _OVERLAP: Final = timedelta(seconds=15)
 _PAGE: Final = 500
+_LAST: Final = "\U0010ffff"
+
+T = TypeVar("T")
 
 _log = get_logger(__name__)
 
@@ -36,6 +49,8 @@ class PolledFeed:
         self._lock = threading.Lock()
         self._wanted = threading.Condition(self._lock)
         self._listeners: dict[int, tuple[Listener, Callable[[], None]]] = {}
+        self._sensors_wanted: dict[int, SensorsWanted] = {}
+        self._sensors: dict[str, dict[str, bytes]] = {}
         self._joined = 0
         self._given: dict[str, datetime] = {}
         self._stopping = threading.Event()
@@ -73,12 +88,14 @@ class PolledFeed:
         self,
         listener: Listener,
         ended: Callable[[], None],
-        sensors: SensorListener | None = None,
+        sensors: SensorsWanted | None = None,
     ) -> tuple[int, int]:
         """Receive every event from now on, and the end. Events have the number 0."""
         with self._lock:
             self._joined += 1
             self._listeners[self._joined] = listener, ended
+            if sensors is not None and sensors.pipelines:
+                self._sensors_wanted[self._joined] = sensors
             self._wanted.notify_all()
             return self._joined, 0
 
@@ -86,6 +103,7 @@ class PolledFeed:
         """Stop receiving events."""
         with self._lock:
             self._listeners.pop(ticket, None)
+            self._sensors_wanted.pop(ticket, None)
 
     def between(self, after: int, until: int, limit: int = _PAGE) -> tuple[list[FeedEvent], int] | None:
         """Nobody knows: the table is to be read by time."""
@@ -103,6 +121,7 @@ class PolledFeed:
                 return
             try:
                 self._look(tell=not idle)
+                self._look_at_sensors()
                 idle, self.problem = False, ""
             except InterlockError as error:
                 self.problem = f"the events of the environment cannot be read: {error}"
@@ -119,8 +138,33 @@ class PolledFeed:
         for event in event_views.in_order(fresh):
             self._given[event.id] = event.timestamp
             for listener in listeners if tell else ():
-                _notify(listener, event)
+                _notify(listener, FeedEvent(0, event))
         self._given = {id_: at for id_, at in self._given.items() if at >= begin}
+
+    def _look_at_sensors(self) -> None:
+        """Hand on what was written since the last look; of a pipeline that is new here, what was written lately."""
+        with self._lock:
+            wanted = list(self._sensors_wanted.values())
+        pipelines = sorted(frozenset[str]().union(*(one.pipelines for one in wanted)))
+        now = self._clock.now()
+        recent = format_instant(now - _OVERLAP)
+        spans = [Span(keys.pipeline_pk(one), keys.SENSOR, keys.SENSOR + _LAST) for one in pipelines]
+        written: list[SensorWritten] = []
+        seen: dict[str, dict[str, bytes]] = {}
+        for pipeline, rows in zip(pipelines, self._read(spans), strict=True):
+            before = self._sensors.get(pipeline)
+            seen[pipeline] = {sk: _digest(item) for sk, item in rows}
+            for sk, item in rows:
+                received = str(item.get(records.RECEIVED) or "")
+                if (received >= recent) if before is None else (before.get(sk) != seen[pipeline][sk]):
+                    written.append(SensorWritten(pipeline, sk[len(keys.SENSOR) :], received or format_instant(now)))
+        self._sensors = seen
+        for one in wanted:
+            if chosen := one.of(written):
+                _notify(one.listener, chosen)
+
+    def _read(self, spans: list[Span]) -> list[list[tuple[str, dict[str, Any]]]]:
+        return self._store.read_spans(Table.CONTROL, spans, dict[str, Any]) if spans else []
 
     def _since(self, begin: datetime) -> list[EventView]:
         wanted, cursor = Wanted(since=begin, newest_first=False), None
@@ -133,8 +177,12 @@ class PolledFeed:
                 return found
 
 
-def _notify(listener: Listener, event: EventView) -> None:
+def _digest(item: Mapping[str, Any]) -> bytes:
+    return hashlib.blake2b(msgspec.json.encode(item, order="deterministic"), digest_size=16).digest()
+
+
+def _notify(listener: Callable[[T], None], news: T) -> None:
     try:
-        listener(FeedEvent(0, event))
+        listener(news)
     except Exception:  # noqa: BLE001  the others listen on
         _log.exception("a listener of the events failed")

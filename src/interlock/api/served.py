@@ -19,7 +19,7 @@ from interlock.embedded.alerts.delivery_rows import DeliveryState
 from interlock.embedded.alerts.delivery_views import DeliveryView
 from interlock.embedded.health import HealthChecks
 from interlock.embedded.stream.dead_letters import DeadLetter
-from interlock.embedded.stream.feed import FeedEvent, Listener, SensorListener
+from interlock.embedded.stream.feed import FeedEvent, Listener, SensorsWanted
 from interlock.model.config import PipelineConfig
 from interlock.model.events import Event
 from interlock.ports.clock import Clock
@@ -59,9 +59,12 @@ class Feed(Protocol):
         ...
 
     def join(
-        self, listener: Listener, ended: Callable[[], None], sensors: SensorListener | None = None
+        self, listener: Listener, ended: Callable[[], None], sensors: SensorsWanted | None = None
     ) -> tuple[int, int]:
-        """Receive every event from now on; a ticket, and the number of the last event before."""
+        """Receive every event from now on; a ticket, and the number of the last event before.
+
+        `sensors`: receive what is written of these, too, as far as the store can tell.
+        """
         ...
 
     def leave(self, ticket: int) -> None:

@@ -17,6 +17,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -26,7 +27,7 @@ from interlock.api.visibility import Visibility
 from interlock.control.views import event_views
 from interlock.control.views.event_views import EventView, Wanted
 from interlock.embedded.clock import rate
-from interlock.embedded.stream.feed import FeedEvent, SensorWritten
+from interlock.embedded.stream.feed import FeedEvent, SensorsWanted, SensorWritten
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType, Severity
 from interlock.model.times import epoch_millis, format_instant
@@ -40,8 +41,6 @@ _RETRY: Final = b"retry: 2000\n\n"
 _SCALED_HEARTBEAT_SECONDS: Final = 1.0
 # How often a stream looks whether its reader may still read it.
 _LOOK_SECONDS: Final = 0.4
-# How long written sensors are collected before they are sent.
-_SENSOR_SECONDS: Final = 0.15
 _END: Final = b"event: closed\ndata: the server is stopping; come back with Last-Event-ID\n\n"
 _OVER: Final = b"event: closed\ndata: your token or session has ended\n\n"
 _SLOW: Final = b"event: dropped\ndata: you read too slowly and were let go; come back with Last-Event-ID\n\n"
@@ -102,6 +101,7 @@ class Filter(msgspec.Struct, frozen=True):
     types: frozenset[EventType]
     severity: Severity | None = None
     sensors: bool = False
+    sensors_of: frozenset[str] = frozenset()
     visible: Visibility | None = None
 
     def takes(self, event: EventView) -> bool:
@@ -136,10 +136,9 @@ class EventStream:
         self._may_read = may_read
         self._wanted = wanted
         self._position = position
-        self._queue: asyncio.Queue[FeedEvent | None] = asyncio.Queue(QUEUE + 1)
+        self._queue: asyncio.Queue[FeedEvent | bytes | None] = asyncio.Queue(QUEUE + 1)
         self._slow = False
         self._sent: set[str] = set()
-        self._sensors: dict[tuple[str, str], SensorWritten] = {}
 
     async def chunks(self) -> AsyncIterator[bytes]:
         """What is sent, until the client or the server goes."""
@@ -152,11 +151,12 @@ class EventStream:
         def ended() -> None:
             loop.call_soon_threadsafe(self._close)
 
-        def written(one: SensorWritten) -> None:
-            if self._wanted.takes_sensor(one):
-                loop.call_soon_threadsafe(self._offer_sensor, one)
+        def written(sensors: tuple[SensorWritten, ...]) -> None:
+            if mine := tuple(one for one in sensors if self._wanted.takes_sensor(one)):
+                loop.call_soon_threadsafe(self._offer, _sensor_chunk(mine))
 
-        ticket, joined_at = self._service.feed.join(take, ended, written if self._wanted.sensors else None)
+        sensors = SensorsWanted(written, self._wanted.sensors_of) if self._wanted.sensors else None
+        ticket, joined_at = self._service.feed.join(take, ended, sensors)
         try:
             yield _RETRY if self._position is not None else self._beginning(joined_at)
             async for chunk in self._past(joined_at):
@@ -170,24 +170,11 @@ class EventStream:
         """Where a client begins that came without a position: it may lose the connection before the first event."""
         return b"id: %s\n%s" % (str(Position(joined_at, epoch_millis(self._service.clock.now()))).encode(), _RETRY)
 
-    def _offer(self, entry: FeedEvent) -> None:
+    def _offer(self, entry: FeedEvent | bytes) -> None:
         if self._queue.qsize() >= QUEUE:
             self._slow = True
         elif not self._slow:
             self._queue.put_nowait(entry)
-
-    def _offer_sensor(self, written: SensorWritten) -> None:
-        """Each key once until it is sent: sensors may be written by the thousand."""
-        if len(self._sensors) < QUEUE:
-            self._sensors[written.pipeline, written.key] = written
-
-    def _sensor_chunks(self) -> bytes:
-        sensors, self._sensors = list(self._sensors.values()), {}
-        return b"".join(
-            b"event: sensor\ndata: %s\n\n"
-            % msgspec.json.encode({"pipeline": one.pipeline, "key": one.key, "receivedAt": one.received_at})
-            for one in sensors
-        )
 
     def _close(self) -> None:
         if not self._queue.full():
@@ -195,7 +182,6 @@ class EventStream:
 
     async def _present(self) -> AsyncIterator[bytes]:
         beat_at = time.monotonic() + self._heartbeat()
-        look = _SENSOR_SECONDS if self._wanted.sensors else _LOOK_SECONDS
         while not (self._service.feed.stopped and self._queue.empty()):
             if self._slow and self._queue.empty():
                 yield _SLOW
@@ -203,10 +189,8 @@ class EventStream:
             if not self._may_read():
                 yield _OVER
                 return
-            if self._sensors:
-                yield self._sensor_chunks()
             try:
-                entry = await asyncio.wait_for(self._queue.get(), look)
+                entry = await asyncio.wait_for(self._queue.get(), _LOOK_SECONDS)
             except TimeoutError:
                 if time.monotonic() >= beat_at:
                     beat_at = time.monotonic() + self._heartbeat()
@@ -214,7 +198,9 @@ class EventStream:
                 continue
             if entry is None:
                 break
-            if entry.event.id not in self._sent:
+            if isinstance(entry, bytes):
+                yield entry
+            elif entry.event.id not in self._sent:
                 yield _chunk(entry.seq, entry.event)
         yield _END
 
@@ -287,6 +273,16 @@ def _whole_millis(events: list[EventView], *, last: bool) -> tuple[list[EventVie
     final = event_views.made(ordered[-1])[0]
     cut = next(index for index, event in enumerate(ordered) if event_views.made(event)[0] == final)
     return ordered[:cut], ordered[cut:]
+
+
+@lru_cache(maxsize=8)
+def _sensor_chunk(sensors: tuple[SensorWritten, ...]) -> bytes:
+    """Made once for all who are told of the same."""
+    return b"".join(
+        b"event: sensor\ndata: %s\n\n"
+        % msgspec.json.encode({"pipeline": one.pipeline, "key": one.key, "receivedAt": one.received_at})
+        for one in sensors
+    )
 
 
 def _chunk(seq: int, event: EventView) -> bytes:

@@ -128,6 +128,24 @@ def test_events_come_live_and_once(served: Served, environment: Deployed) -> Non
     ]
 
 
+def test_sensors_of_a_named_pipeline_come_live(served: Served, environment: Deployed) -> None:
+    served.client.put("pipelines/gold", json=pipeline("gold"))
+    served.client.put("pipelines/silver", json=pipeline("silver"))
+    environment.pump()
+    found: list[str] = []
+    with served.client.stream("GET", "events/stream", params={"sensors": "true", "sensorsOf": "gold"}) as stream:
+        served.client.put("pipelines/silver/sensors/rows", json={"count": 1})
+        served.client.put("pipelines/gold/sensors/rows", json={"count": 1})
+        for line in stream.iter_lines():
+            if '"receivedAt"' in line:
+                found.append(json.loads(line[len("data: ") :])["key"])
+                if len(found) == 1:
+                    served.client.put("pipelines/gold/sensors/late", json={"count": 2})
+            if found[1:]:
+                break
+    assert found == ["rows", "late"]
+
+
 def test_tokens_and_sessions_are_in_the_local_file(served: Served) -> None:
     text, _ = served.console.tokens.create("me", [Scope.READ])
     assert served.client.get("pipelines").status_code == 401

@@ -6,7 +6,8 @@ nothing twice. Changes are pruned when all consumers have passed them; `between`
 """
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeVar
 
@@ -34,6 +35,8 @@ _FIRST: Final = (
 )
 _CHUNK: Final = 500
 _WAIT_SECONDS: Final = 0.5
+# How long written sensors are collected before they are handed on.
+_SENSOR_SECONDS: Final = 0.15
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 
 _decode: Final = msgspec.json.Decoder(Item).decode
@@ -65,7 +68,19 @@ class FeedEvent(NamedTuple):
 
 
 Listener = Callable[[FeedEvent], None]
-SensorListener = Callable[[SensorWritten], None]
+
+
+class SensorsWanted(NamedTuple):
+    """Who is to be told of sensors, some at a time, and of which pipelines; of all when none is named."""
+
+    listener: Callable[[tuple[SensorWritten, ...]], None]
+    pipelines: frozenset[str] = frozenset()
+
+    def of(self, written: Collection[SensorWritten]) -> tuple[SensorWritten, ...]:
+        """Those that are wanted."""
+        if not self.pipelines:
+            return tuple(written)
+        return tuple(one for one in written if one.pipeline in self.pipelines)
 
 
 class EventFeed:
@@ -77,7 +92,9 @@ class EventFeed:
         self._wanted = threading.Condition(self._lock)
         self._listeners: dict[int, Listener] = {}
         self._enders: dict[int, Callable[[], None]] = {}
-        self._sensor_listeners: dict[int, SensorListener] = {}
+        self._sensors_wanted: dict[int, SensorsWanted] = {}
+        self._written: dict[tuple[str, str], SensorWritten] = {}
+        self._sensors_due = 0.0
         self._joined = 0
         self._position = 0
         self._stopping = threading.Event()
@@ -110,12 +127,12 @@ class EventFeed:
         return self._stopping.is_set()
 
     def join(
-        self, listener: Listener, ended: Callable[[], None], sensors: SensorListener | None = None
+        self, listener: Listener, ended: Callable[[], None], sensors: SensorsWanted | None = None
     ) -> tuple[int, int]:
         """Receive every event from now on, and the end. Returns a ticket, and the number of the last event before.
 
-        All listeners must return quickly. `sensors` receives every sensor that is written. Sensors are not read while
-        no listener wants them.
+        All listeners must return quickly. `sensors` receives the sensors that are written, each key once, several times
+        a second at most. Sensors are not read while no listener wants them.
         """
         with self._lock:
             if not self._listeners:
@@ -125,7 +142,7 @@ class EventFeed:
             self._listeners[self._joined] = listener
             self._enders[self._joined] = ended
             if sensors is not None:
-                self._sensor_listeners[self._joined] = sensors
+                self._sensors_wanted[self._joined] = sensors
             return self._joined, self._position
 
     def leave(self, ticket: int) -> None:
@@ -133,7 +150,7 @@ class EventFeed:
         with self._lock:
             self._listeners.pop(ticket, None)
             self._enders.pop(ticket, None)
-            self._sensor_listeners.pop(ticket, None)
+            self._sensors_wanted.pop(ticket, None)
 
     def between(self, after: int, until: int, limit: int = _CHUNK) -> tuple[list[FeedEvent], int] | None:
         """Some events with after < seq <= until, and how far they reach; None when some of them may be gone."""
@@ -146,7 +163,8 @@ class EventFeed:
 
     def _run(self) -> None:
         while self._is_wanted():
-            self._advance(self._database.wait_for_change(self._position, _WAIT_SECONDS))
+            self._advance(self._database.wait_for_change(self._position, self._patience()))
+            self._tell_of_sensors()
 
     def _is_wanted(self) -> bool:
         """Waits while nobody listens: following every commit for nobody would cost the others their turn."""
@@ -159,7 +177,7 @@ class EventFeed:
             rows = self._database.read(_SELECT, (start, head, _CHUNK))
             position = int(rows[-1][0]) if len(rows) == _CHUNK else head
             events = _feed_events(rows)
-            sensors = self._sensors(start, position) if self._sensor_listeners else []
+            written = self._sensors(start, position) if self._sensors_wanted else {}
             with self._lock:
                 if self._position != start:
                     return  # the last listener left and another joined meanwhile, from a later position
@@ -168,11 +186,25 @@ class EventFeed:
                 for one in events:
                     for listener in listeners:
                         _notify(listener, one)
-                for written in sensors:
-                    for sensor_listener in self._sensor_listeners.values():
-                        _notify(sensor_listener, written)
+            self._written |= written
 
-    def _sensors(self, start: int, end: int) -> list[SensorWritten]:
+    def _patience(self) -> float:
+        """How long to wait for a change: less while there are sensors to tell of."""
+        return max(min(self._sensors_due - time.monotonic(), _WAIT_SECONDS), 0.0) if self._written else _WAIT_SECONDS
+
+    def _tell_of_sensors(self) -> None:
+        """Tell of sensors, but not after every commit: they may be written by the thousand, and be read by hundreds."""
+        if not self._written or time.monotonic() < self._sensors_due:
+            return
+        written, self._written = list(self._written.values()), {}
+        self._sensors_due = time.monotonic() + _SENSOR_SECONDS
+        with self._lock:
+            wanted = list(self._sensors_wanted.values())
+        for one in wanted:
+            if chosen := one.of(written):
+                _notify(one.listener, chosen)
+
+    def _sensors(self, start: int, end: int) -> dict[tuple[str, str], SensorWritten]:
         """The sensors that were written, each key once: only that it was is of interest."""
         found: dict[tuple[str, str], SensorWritten] = {}
         for pk, sk, at, received in self._database.read(_SENSORS, (start, end)):
@@ -180,7 +212,7 @@ class EventFeed:
                 pipeline, key = pk[len(PIPELINE) :], sk[len(SENSOR) :]
                 when = received or format_instant(_EPOCH + timedelta(milliseconds=at))
                 found[pipeline, key] = SensorWritten(pipeline, key, when)
-        return list(found.values())
+        return found
 
 
 T = TypeVar("T")
