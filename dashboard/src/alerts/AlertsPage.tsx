@@ -10,6 +10,7 @@ import { LongText } from "../parts/LongText";
 import { Text } from "../parts/Text";
 import { Time } from "../parts/Time";
 import { ChannelList } from "./ChannelList";
+import { useLiveAlerts } from "./useLiveAlerts";
 
 /** Which alerts go where, how they fared, and a test of the channels. */
 export function AlertsPage() {
@@ -20,6 +21,7 @@ export function AlertsPage() {
     queryFn: async ({ signal }) => data(await api.GET("/api/v1/alerts", { params: { query: { limit: 100 } }, signal })),
     enabled: may,
   });
+  useLiveAlerts(alerts.data?.items);
   const test = async () => {
     const { channels } = data(await api.POST("/api/v1/alerts:test", { body: { channel: null } }));
     if (channels.length === 0) return "no channel is configured";

@@ -17,6 +17,10 @@ const STEAL_AFTER = 3000;
 /** A stream that was open for this long is taken up again at once when the controller ends it. */
 const SETTLED = 1000;
 const REMEMBERED = 4000;
+/** How long a change of the sensors that are shown is waited out. */
+const COVER = 100;
+/** A stream tells of the sensors of so many pipelines at most. */
+const MOST_PIPELINES = 50;
 
 export interface Batch {
   told: Told[];
@@ -36,7 +40,11 @@ export class Hub {
   private readonly batchListeners = new Set<Listener<Batch>>();
   private readonly gapListeners = new Set<Listener<number>>();
   private readonly seen = new Set<string>();
-  private readonly wantsSensors = new Map<string, boolean>();
+  private readonly sensorGapListeners = new Set<() => void>();
+  /** The pipelines whose sensors are shown, by tab. */
+  private readonly shownSensors = new Map<string, readonly string[]>();
+  /** Those that the open stream tells of. */
+  private heardSensors: readonly string[] = [];
   private readonly tab = crypto.randomUUID();
   private channel: BroadcastChannel | null = null;
   private position: string | null = null;
@@ -83,12 +91,17 @@ export class Hub {
     }
   }
 
-  /** This tab shows sensors (no more). */
-  wantSensors(wanted: boolean): void {
-    const before = this.sensors;
-    this.wantsSensors.set(this.tab, wanted);
-    this.post({ kind: "sensors", wanted, tab: this.tab });
-    if (this.leading !== null) this.reconnectForSensors(before);
+  /** Be told that sensors may have been written unheard: they are not replayed, but read again. */
+  onSensorGap(listener: () => void): () => void {
+    this.sensorGapListeners.add(listener);
+    return () => this.sensorGapListeners.delete(listener);
+  }
+
+  /** This tab shows what sensors of these pipelines say. */
+  wantSensors(pipelines: readonly string[]): void {
+    this.shownSensors.set(this.tab, pipelines);
+    this.post({ kind: "sensors", pipelines, tab: this.tab });
+    this.coverSensors();
   }
 
   /** Try again now. */
@@ -105,6 +118,7 @@ export class Hub {
       this.heard(message.data);
     });
     document.addEventListener("visibilitychange", this.seenOrHidden, { signal: this.stopped.signal });
+    window.addEventListener("pagehide", () => this.post({ kind: "sensors", pipelines: [], tab: this.tab }), { signal: this.stopped.signal });
     this.post({ kind: "hello" });
     if (!document.hidden) this.compete();
   }
@@ -208,9 +222,11 @@ export class Hub {
     if (long) this.position = null;
     const blind = this.position === null;
     const current = new AbortController();
+    const sensors = this.sensors;
     this.reconnect = current;
+    this.heardSensors = sensors;
     return readStream(
-      { position: this.position, sensors: this.sensors, signal: AbortSignal.any([signal, current.signal]) },
+      { position: this.position, sensors, signal: AbortSignal.any([signal, current.signal]) },
       {
         opened: (position) => {
           if (position !== null && this.position === null) this.position = position;
@@ -218,6 +234,7 @@ export class Hub {
           this.lostSince = null;
           onOpened();
           this.openedLive(blind);
+          if (sensors.length > 0 && !blind) this.tellSensorGap();
         },
         told: (told) => {
           this.take([told], []);
@@ -240,14 +257,23 @@ export class Hub {
 
   private reconnect: AbortController | null = null;
 
-  private get sensors(): boolean {
-    return [...this.wantsSensors.values()].some(Boolean);
+  private get sensors(): readonly string[] {
+    return [...new Set([...this.shownSensors.values()].flat())].sort().slice(0, MOST_PIPELINES);
   }
 
-  /** Sensors are part of the stream while a tab shows them: the connection is made anew, from where it is. */
-  private reconnectForSensors(before: boolean): void {
-    if (this.sensors !== before) this.reconnect?.abort();
+  /**
+   * Sensors are part of the stream while a tab shows them: the connection is made anew, from where it is. Not at once,
+   * as who goes from one page to the next wants none for a moment; and not to hear of fewer.
+   */
+  private coverSensors(): void {
+    clearTimeout(this.covering);
+    this.covering = setTimeout(() => {
+      const covered = this.sensors.every((pipeline) => this.heardSensors.includes(pipeline));
+      if (this.leading !== null && !covered) this.reconnect?.abort();
+    }, COVER);
   }
+
+  private covering: ReturnType<typeof setTimeout> | undefined;
 
   private async wait(milliseconds: number, signal: AbortSignal): Promise<void> {
     if (this.reconnect?.signal.aborted === true) return; // ended on purpose
@@ -318,17 +344,19 @@ export class Hub {
     switch (message.kind) {
       case "hello":
         if (this.leading !== null) this.post({ kind: "status", status: this.status, position: this.position });
-        if (this.wantsSensors.get(this.tab) === true) this.post({ kind: "sensors", wanted: true, tab: this.tab });
+        this.postSensors();
         break;
       case "want":
         if (this.leading !== null && document.hidden) this.leading.abort();
         break;
-      case "sensors": {
-        const before = this.sensors;
-        this.wantsSensors.set(message.tab, message.wanted);
-        if (this.leading !== null) this.reconnectForSensors(before);
+      case "sensors":
+        if (message.pipelines.length === 0) this.shownSensors.delete(message.tab);
+        else this.shownSensors.set(message.tab, message.pipelines);
+        this.coverSensors();
         break;
-      }
+      case "sensor-gap":
+        this.hearSensorGap();
+        break;
       case "status":
         if (this.leading === null) {
           this.position ??= message.position;
@@ -356,6 +384,25 @@ export class Hub {
     this.gapListeners.forEach((listener) => {
       listener(since);
     });
+  }
+
+  private tellSensorGap(): void {
+    this.post({ kind: "sensor-gap" });
+    this.hearSensorGap();
+  }
+
+  private hearSensorGap(): void {
+    if (document.hidden) this.missed = true;
+    else {
+      this.sensorGapListeners.forEach((listener) => {
+        listener();
+      });
+    }
+  }
+
+  private postSensors(): void {
+    const pipelines = this.shownSensors.get(this.tab) ?? [];
+    if (pipelines.length > 0) this.post({ kind: "sensors", pipelines, tab: this.tab });
   }
 
   private set(status: Status): void {

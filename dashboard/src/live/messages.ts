@@ -14,7 +14,8 @@ export interface Status {
 export type Message =
   | { kind: "hello" }
   | { kind: "want" }
-  | { kind: "sensors"; wanted: boolean; tab: string }
+  | { kind: "sensors"; pipelines: readonly string[]; tab: string }
+  | { kind: "sensor-gap" }
   | { kind: "status"; status: Status; position: string | null }
   | { kind: "told"; told: Told[]; sensors: SensorNotice[] }
   | { kind: "gap" }

@@ -30,7 +30,8 @@ export interface Handlers {
 
 export interface Wanted {
   position: string | null;
-  sensors: boolean;
+  /** The pipelines whose sensors are shown. */
+  sensors: readonly string[];
   signal: AbortSignal;
 }
 
@@ -50,7 +51,7 @@ export async function readStream(wanted: Wanted, handlers: Handlers): Promise<En
     }, SILENCE);
   };
   try {
-    const response = await fetch(`/api/v1/events/stream${wanted.sensors ? "?sensors=true" : ""}`, {
+    const response = await fetch(`/api/v1/events/stream${sensorQuery(wanted.sensors)}`, {
       headers: wanted.position === null ? {} : { "Last-Event-ID": wanted.position },
       credentials: "same-origin",
       cache: "no-store",
@@ -65,6 +66,11 @@ export async function readStream(wanted: Wanted, handlers: Handlers): Promise<En
   } finally {
     clearTimeout(timer);
   }
+}
+
+function sensorQuery(pipelines: readonly string[]): string {
+  if (pipelines.length === 0) return "";
+  return `?${new URLSearchParams([["sensors", "true"], ...pipelines.map((pipeline) => ["sensorsOf", pipeline])]).toString()}`;
 }
 
 async function readBody(body: ReadableStream<Uint8Array>, handlers: Handlers, alive: () => void): Promise<Ending> {

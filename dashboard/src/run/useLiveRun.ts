@@ -5,12 +5,16 @@ import { hub } from "../live/hub";
 
 const SETTLE = 400;
 
-/** How many parts of this page show a pipeline: a dialog that closes must not end what the page behind it wants. */
-let shown = 0;
+/** The pipelines that parts of this page show: a dialog that closes must not end what the page behind it wants. */
+const shown: string[] = [];
 
-function count(step: 1 | -1): void {
-  shown += step;
-  hub.wantSensors(shown > 0);
+function show(pipeline: string): () => void {
+  shown.push(pipeline);
+  hub.wantSensors([...new Set(shown)]);
+  return () => {
+    shown.splice(shown.indexOf(pipeline), 1);
+    hub.wantSensors([...new Set(shown)]);
+  };
 }
 
 /** What is shown of a pipeline, or of one of its runs, is read again when something happened to it. */
@@ -23,14 +27,19 @@ export function useLiveRun(pipeline: string, prefixes: readonly (readonly string
       timer = null;
       for (const queryKey of JSON.parse(keys) as string[][]) void queries.invalidateQueries({ queryKey });
     };
-    count(1);
+    const later = () => {
+      timer ??= setTimeout(refresh, SETTLE);
+    };
+    const hide = show(pipeline);
+    const stopGaps = hub.onSensorGap(later);
     const stop = hub.onBatch(({ told, sensors }) => {
       const mine = told.some((one) => one.event.pipelineId === pipeline) || sensors.some((one) => one.pipeline === pipeline);
-      if (mine) timer ??= setTimeout(refresh, SETTLE);
+      if (mine) later();
     });
     return () => {
       stop();
-      count(-1);
+      stopGaps();
+      hide();
       if (timer !== null) clearTimeout(timer);
     };
   }, [queries, pipeline, keys]);
