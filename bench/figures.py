@@ -1,5 +1,6 @@
 """One figure, with what it is to be compared with: the floor that was measured beside it, and the goal."""
 
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -32,6 +33,12 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         found = [(self.value, self.goal), (self.ratio, self.ratio_goal)]
         judged = [(one, goal) for one, goal in found if one is not None and goal is not None]
         return all(one >= goal if self.more_is_better else one <= goal for one, goal in judged) if judged else None
+
+
+def progress(text: str) -> None:
+    """Say on the way what is being measured."""
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
 
 
 def of_results(results: Mapping[str, Mapping[str, Any]]) -> list[Figure]:

@@ -41,7 +41,9 @@ def main() -> int:
             plots.append(f"![What people look at, by the number of {by}](diagrams/{name})")
     text = PAGE.read_text(encoding="utf-8")
     head, tail = text.partition(BEGIN)[0], text.partition(END)[2]
-    body = "\n\n".join([BEGIN, described(found["machine"]), *plots, _table(figures), END])
+    goals = [one for one in figures if one.met is not None]
+    parts = [described(found["machine"]), *_failures(found["results"]), "### Goals", _verdict(goals), _table(goals)]
+    body = "\n\n".join([BEGIN, *parts, "### Growth", *plots, "### All figures", _table(figures), END])
     PAGE.write_text(f"{head}{body}{tail}", encoding="utf-8")
     sys.stdout.write(f"wrote {PAGE}\n")
     return 0
@@ -121,6 +123,18 @@ def described(found: Mapping[str, Any]) -> str:
         f" {found.get('system')}, Python {found.get('python')}, SQLite {found.get('sqlite')};"
         f" load average before the run: {load}."
     )
+
+
+def _failures(results: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    failed = [name for name, result in results.items() if "error" in result]
+    return [f"**Not measured, since the measurement failed: {', '.join(failed)}.**"] if failed else []
+
+
+def _verdict(goals: Sequence[Figure]) -> str:
+    missed = [f"{one.what} ({one.size})" if one.size else one.what for one in goals if not one.met]
+    if not missed:
+        return f"All {len(goals)} are met."
+    return f"{len(goals) - len(missed)} of {len(goals)} are met. Missed: {'; '.join(missed)}."
 
 
 def _table(figures: Sequence[Figure]) -> str:

@@ -17,7 +17,7 @@ from urllib.request import urlopen
 import msgspec
 
 from bench.config_load import _write
-from bench.figures import Figure
+from bench.figures import Figure, progress
 from interlock.embedded.process.discovery import find_server
 
 SIZES: Final = (1, 1_000, 5_000)
@@ -30,6 +30,7 @@ def measure(sizes: tuple[int, ...] = SIZES) -> list[Figure]:
     floor = _bare()
     found: list[Figure] = []
     for size in sizes:
+        progress(f"starting with {size:,} pipelines")
         with tempfile.TemporaryDirectory(prefix="interlock-bench-") as name:
             folder = Path(name)
             _write(folder, size)
