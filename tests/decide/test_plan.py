@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from interlock.config.stored import read_stored
-from interlock.decide.plan import ChangeKind, KeyChange, compare, differences, next_run, next_runs
+from interlock.decide.plan import ChangeKind, KeyChange, compare, differences, next_run, next_runs, next_start
 from interlock.model.config import Calendar, PipelineConfig
 
 NOW = datetime(2026, 3, 6, 12, tzinfo=UTC)  # a Friday
@@ -78,6 +78,14 @@ def test_inclusion_dates_open_at_their_time() -> None:
     assert (found.date, found.start_at) == ("2026-03-31", utc(3, 31, 6))
     earlier = next_run(one, one.all_schedules[0], {}, utc(3, 6, 5))
     assert earlier.start_at == utc(3, 6, 6)
+
+
+def test_inclusion_dates_with_a_trigger_are_opened_by_the_trigger() -> None:
+    trigger = {"key": "ready", "check": "exists"}
+    found = config(schedule={"include": {"dates": ["2026-03-09"]}, "time": "09:30", "trigger": trigger})
+    assert next_start(found.all_schedules[0], {}, NOW) is None
+    (coming,) = next_runs(found, {}, NOW)
+    assert (coming.date, coming.start_at) == ("2026-03-09", None)
 
 
 def test_a_trigger_opens_whenever_it_comes() -> None:

@@ -51,7 +51,7 @@ def test_how_many_writes_fit_whatever_they_are(use: SensorUse, fits: int) -> Non
     ("use", "expiring", "size", "replaced", "reported"),
     [
         (SensorUse(kept=9), False, 100, None, ""),
-        (SensorUse(kept=10), False, 100, None, "sensors_per_pipeline"),
+        (SensorUse(kept=10), False, 100, None, "it has 10 sensors, as many as"),
         (SensorUse(kept=10), False, 100, 50, ""),
         (SensorUse(kept=10), True, 100, None, ""),
         (SensorUse(expiring=50), True, 100, None, "sensors that expire"),

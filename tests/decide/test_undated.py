@@ -103,3 +103,9 @@ def test_only_those_that_name_no_period_are_listed() -> None:
         Sensor("ready", {}, now),
     ]
     assert keys_without_period(found) == ["ready", "rows"]
+
+
+def test_a_run_whose_cron_is_gone_ends_with_the_day_of_its_tick() -> None:
+    trigger = schedule_of({"trigger": TRIGGER})
+    opened = at("2026-03-02T22:00:00Z")
+    assert reopens_until(trigger, parse_period("2026-03-02"), opened, opened) == at("2026-03-03T00:00:00Z")

@@ -258,3 +258,5 @@ def test_cut_keeps_what_fits() -> None:
 def test_a_number_is_written_out_up_to_forty_digits_and_shortened_from_there_on(sign: int) -> None:
     assert plain(sign * (10**40 - 1)) == sign * (10**40 - 1)
     assert plain(sign * 10**40) == f"{'-' if sign < 0 else ''}1.000000E+40"
+    assert plain(Decimal(sign * 10**40)) == str(sign * 10**40), "a decimal has its digits from there on, as text"
+    assert plain(Decimal(sign * (10**40 - 1))) == sign * (10**40 - 1)

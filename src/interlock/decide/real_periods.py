@@ -56,8 +56,7 @@ def _granularity(schedule: Schedule) -> Granularity | None:
 
 def _only_ticks(config: PipelineConfig, schedule: Schedule) -> bool:
     """Does nothing but its cron open the runs of a schedule? A sensor or an upstream may name any day."""
-    cascaded = bool(config.after) and schedule is config.all_schedules[0]
-    return schedule.cron is not None and schedule.trigger is None and not cascaded
+    return schedule.cron is not None and schedule.trigger is None and not config.after
 
 
 def _nearest(schedule: Schedule, period: Period, wanted: Granularity) -> tuple[Period, ...]:

@@ -104,7 +104,8 @@ def _ended_badly(facts: Facts, run: Run) -> str:
         case FinalReason.DEADLINE_EXPIRED:
             return f"was held: {run.message or 'its trigger did not come by the deadline'}"
         case FinalReason.TRIGGER_EXHAUSTED:
-            return f"failed: its job could not be started: {_last_error(facts) or run.message}"
+            error = _last_error(facts) or run.message
+            return f"failed: its job could not be started{f': {error}' if error else ''}"
         case FinalReason.UNCERTAIN:
             return f"failed: {run.message or 'nobody can tell whether its job was started'}"
         case FinalReason.RETRIES_USED_UP:
