@@ -13,10 +13,12 @@ from typing import Any, Final
 import msgspec
 
 from interlock.config.versions import config_version
+from interlock.control.auditing import note
 from interlock.control.context import Control
-from interlock.control.records import control_key, event, plain, put_event, settle_commit
+from interlock.control.records import control_key, digest, event, plain, put_event, settle_commit
 from interlock.decide import expected
 from interlock.model import keys
+from interlock.model.audit import AuditAction
 from interlock.model.config import Calendar, PipelineConfig, Schedule
 from interlock.model.errors import CommitRefusedError, StoreError
 from interlock.model.events import Event, EventType
@@ -329,7 +331,46 @@ def calendar_reason(store: Store, schedule: Schedule, period: Period) -> str | N
 
 def put_calendar(calendar: Calendar) -> Put:
     """The write that stores a named calendar."""
-    return Put(control_key(keys.CALENDARS, calendar.name), plain(calendar) | {"name": calendar.name})
+    return Put(control_key(keys.CALENDARS, calendar.name), _calendar_item(calendar))
+
+
+def _calendar_item(calendar: Calendar) -> Item:
+    return plain(calendar) | {"name": calendar.name}
+
+
+def apply_calendar(control: Control, calendar: Calendar) -> bool:
+    """Store a named calendar; False when it was there already."""
+    key, item = control_key(keys.CALENDARS, calendar.name), _calendar_item(calendar)
+
+    def decide() -> tuple[bool, list[Write]]:
+        before = control.store.get(key)
+        if before == item:
+            return False, []
+        made = note(
+            control,
+            AuditAction.CALENDAR_APPLIED,
+            subject=calendar.name,
+            before=None if before is None else {"digest": digest(before)},
+            after={"digest": digest(item)},
+        )
+        return True, [Put(key, item, Missing() if before is None else Matches(before, present=True), made)]
+
+    return settle_commit(control, decide)
+
+
+def delete_calendar(control: Control, name: str, *, reason: str = "") -> bool:
+    """Forget a named calendar; False when there is none."""
+    key = control_key(keys.CALENDARS, name)
+
+    def decide() -> tuple[bool, list[Write]]:
+        before = control.store.get(key)
+        if before is None:
+            return False, []
+        shown = {"digest": digest(before)}
+        made = note(control, AuditAction.CALENDAR_DELETED, subject=name, reason=reason, before=shown)
+        return True, [Delete(key, Matches(before, present=True), made)]
+
+    return settle_commit(control, decide)
 
 
 # -------------------------------------------------------------------------------------------------------- apply
@@ -342,7 +383,7 @@ def apply_config(control: Control, config: PipelineConfig, document: dict[str, A
         before, applied = control.store.get_many([_config_key(config.id), _applied_key(config.id)])
         if before is not None and before.get("version") == version:
             return False
-        if control.store.commit(_apply_writes(config, document, version, before, applied, control.now())) is None:
+        if control.store.commit(_apply_writes(control, config, document, version, before, applied)) is None:
             return True
     raise StoreError(f"{config.id}: the config keeps changing under the apply; try again")
 
@@ -362,7 +403,7 @@ def apply_configs(control: Control, configs: Sequence[tuple[PipelineConfig, dict
                 continue
             changed.append(config.id)
             _keep(config.id, version, config)  # it was just read from the same document
-            mine = _apply_writes(config, document, version, before, applied, control.now())
+            mine = _apply_writes(control, config, document, version, before, applied)
             taken = {write.key for write in writes}
             if len(writes) + len(mine) > _WRITES_AT_ONCE or any(write.key in taken for write in mine):
                 _commit_configs(control, batch, writes)
@@ -385,21 +426,35 @@ def _commit_configs(
 
 
 def _apply_writes(
+    control: Control,
     config: PipelineConfig,
     document: dict[str, Any],
     version: str,
     before: Item | None,
     applied: Item | None,
-    now: datetime,
 ) -> list[Write]:
+    now = control.now()
     item: Item = {"document": document, "version": version, "appliedAt": format_instant(now)}
     when = Missing() if before is None else Matches({"version": before.get("version")})
-    writes: list[Write] = [Put(_config_key(config.id), item, when), version_of(config, document), *link_writes(config)]
+    made = note(
+        control,
+        AuditAction.PIPELINE_APPLIED,
+        config.id,
+        before=None if before is None else _shown_version(before),
+        after={"version": version},
+    )
+    put = Put(_config_key(config.id), item, when, made)
+    writes: list[Write] = [put, version_of(config, document), *link_writes(config)]
     if applied is None:
         # An item of an earlier version kept it itself, and is replaced now.
         first = parse_instant((before or {}).get("firstAppliedAt")) or now
         writes.append(_first_applied_write(config.id, first))
     return writes
+
+
+def _shown_version(item: Item) -> dict[str, str]:
+    """The version of a CONFIG item; of one that a deployment tool wrote, it is made from its document."""
+    return {"version": str(item.get("version") or config_version(_document(item)))}
 
 
 def _config_key(pipeline: str) -> Key:
@@ -476,7 +531,8 @@ def delete_config(control: Control, pipeline: str, *, reason: str = "", by: str 
     key = control_key(keys.pipeline_pk(pipeline), keys.CONFIG)
 
     def decide() -> tuple[bool, list[Write]]:
-        if control.store.get(key) is None:
+        before = control.store.get(key)
+        if before is None:
             return False, []
         removed = event(
             EventType.PIPELINE_REMOVED,
@@ -486,7 +542,9 @@ def delete_config(control: Control, pipeline: str, *, reason: str = "", by: str 
             reason=reason or None,
             removedBy=by or None,
         )
-        return True, [Delete(key, Present()), Delete(_applied_key(pipeline)), put_event(removed)]
+        made = note(control, AuditAction.PIPELINE_DELETED, pipeline, reason=reason, before=_shown_version(before))
+        when = Matches({"version": before.get("version")}, present=True)
+        return True, [Delete(key, when, made), Delete(_applied_key(pipeline)), put_event(removed)]
 
     return settle_commit(control, decide)
 

@@ -1,10 +1,11 @@
 """What every control function is given: the ports, and the settings of this installation."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from interlock.control.sensor_quotas import SensorQuotas
+from interlock.model.audit import Actor
 from interlock.model.run import Run
 from interlock.ports.clock import Clock
 from interlock.ports.executions import Executions
@@ -12,6 +13,14 @@ from interlock.ports.jobs import JobRunner
 from interlock.ports.probes import Prober
 from interlock.ports.store import Store
 from interlock.ports.timers import Timers
+
+
+@dataclass(frozen=True, slots=True)
+class Auditing:
+    """What the audit trail of a store holds, and for how long. `sensors`: also every sensor write."""
+
+    sensors: bool = False
+    keep: timedelta = timedelta(days=400)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -31,6 +40,8 @@ class Settings:
     reopen_for: timedelta = timedelta(hours=24)
     pools: Mapping[str, int] = field(default_factory=dict)
     """How many jobs of a pool may run at once; a pool that is not named here bounds nothing."""
+    audit: Auditing = Auditing()
+    """Embedded: what the audit trail holds. On AWS there is none (`Control.auditing`)."""
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables that templates may use: INTERLOCK_*, without the controller's own settings and secrets."""
 
@@ -53,6 +64,15 @@ class Control:
     look_first: "Callable[[Control, Run], object] | None" = None
     """Take the looks that an evaluation of a run would wait for; None: they are taken at their own times."""
 
+    auditing: Auditing | None = None
+    """What is recorded of who changed what; None: the store keeps no audit trail."""
+    actor: Actor | None = None
+    """For whom it acts, where that is recorded; None: for itself."""
+
     def now(self) -> datetime:
         """The current instant."""
         return self.clock.now()
+
+    def acting(self, actor: Actor) -> "Control":
+        """The same, acting for somebody: what they change is recorded, where the store keeps a trail."""
+        return self if self.auditing is None else replace(self, actor=actor)

@@ -5,6 +5,7 @@ from typing import Final
 
 from interlock.control import catalog, readiness, records
 from interlock.control.attempts import opening, starting
+from interlock.control.auditing import note
 from interlock.control.catalog import InForce
 from interlock.control.context import Control
 from interlock.decide import transitions
@@ -12,6 +13,7 @@ from interlock.decide.real_periods import no_such_period
 from interlock.decide.reruns import RerunRefusal, RerunVerdict, decide_rerun
 from interlock.logs import get_logger
 from interlock.model import keys
+from interlock.model.audit import AuditAction
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import UnknownPipelineError
 from interlock.model.events import EventType
@@ -55,7 +57,9 @@ def request(
         requested_by=requested_by,
     )
     sk = keys.rerun_request_sk(key, made.id)
-    control.store.commit([Put(records.control_key(key.pk, sk), records.plain(made), Missing())])
+    asked = {"request": made.id, "force": force}
+    recorded = note(control, AuditAction.RERUN_REQUESTED, key, reason=reason, after=asked)
+    control.store.commit([Put(records.control_key(key.pk, sk), records.plain(made), Missing(), recorded)])
     return made
 
 

@@ -7,11 +7,13 @@ import msgspec
 
 from interlock.control import catalog, records
 from interlock.control.attempts import starting
+from interlock.control.auditing import note, noted
 from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.decide.quotas import expiry_of
 from interlock.decide.sensors import key_matches, period_of_write, run_period
 from interlock.model import keys
+from interlock.model.audit import AuditAction, AuditNote
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import AlreadyReportedError, InvalidValueError, UnknownPipelineError
 from interlock.model.keys import RunKey, check_sensor_key
@@ -76,7 +78,16 @@ def prepare_checked(
             *_ttl_warnings(ttl, received),
         ),
     )
-    return Put(where, item), written
+    return Put(where, item, note=_recorded(control, AuditAction.SENSOR_WRITTEN, pipeline, key)), written
+
+
+def _recorded(control: Control, action: AuditAction, pipeline: str, key: str) -> AuditNote | None:
+    """The note of a change of a sensor: of a write where the trail is to hold sensor writes, of a deletion always."""
+    if control.actor is None or control.auditing is None:
+        return None
+    if action is AuditAction.SENSOR_WRITTEN and not control.auditing.sensors:
+        return None
+    return note(control, action, pipeline, subject=key, compared={"digest": records.DIGEST})
 
 
 def delete_sensor(control: Control, pipeline: str, key: str) -> bool:
@@ -84,7 +95,8 @@ def delete_sensor(control: Control, pipeline: str, key: str) -> bool:
     known_pipeline(control, pipeline)
     check_sensor_key(key)
     where = records.control_key(keys.pipeline_pk(pipeline), keys.sensor_sk(key))
-    return control.store.get(where) is not None and control.store.commit([Delete(where, Present())]) is None
+    recorded = _recorded(control, AuditAction.SENSOR_DELETED, pipeline, key)
+    return control.store.get(where) is not None and control.store.commit([Delete(where, Present(), recorded)]) is None
 
 
 def _warnings(config: PipelineConfig | None, key: str, problem: str) -> tuple[str, ...]:
@@ -162,7 +174,15 @@ def report_job(
         error=error[:2000],
         reported_by=by or "report",
     )
-    control.store.commit([records.put_job(record, control.new_id())])
+    recorded = note(
+        control,
+        AuditAction.JOB_REPORTED,
+        key,
+        reason=error[:2000],
+        before={} if run is None else {"status": run.status.value},
+        after={"result": event.value, "attempt": number, "runId": named},
+    )
+    control.store.commit(noted([records.put_job(record, control.new_id())], recorded))
     return record
 
 

@@ -17,6 +17,7 @@ from interlock.control.watch.quiet import Quiet
 from interlock.decide.quotas import SensorQuota
 from interlock.embedded.asl.executions import SqliteExecutions
 from interlock.embedded.asl.lifecycle import ORCHESTRATOR, SLA_MONITOR, load_lifecycle
+from interlock.embedded.audit.trail import AuditTrail
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.sqlite.fibers import TargetThreads
 from interlock.embedded.sqlite.sensor_usage import SqliteSensorUsage
@@ -87,6 +88,7 @@ class Engine:
         self.clock = clock
         self.bus = bus or LocalBus()
         self.store = SqliteStore(database, clock)
+        self.audit = AuditTrail(database)
         self.timers = SqliteTimers(database, clock)
         tasks: dict[str, Callable[[dict[str, Any]], Any]] = {
             ORCHESTRATOR: lambda payload: orchestrator.handle(self.control, payload),
@@ -105,6 +107,7 @@ class Engine:
             settings=settings,
             probes=probes,
             quotas=None if quota is None else SensorQuotas(SqliteSensorUsage(database), quota),
+            auditing=settings.audit,
         )
         self.calendar = CalendarClock(self.control)
         self.quiet = Quiet()
@@ -173,11 +176,13 @@ class Engine:
             self.timers.done(timer)
 
     def sweep(self) -> int:
-        """Remove some of what may go: expired items, changes that all have read, executions that ended long ago.
+        """Remove some of what may go: expired items, changes that all have read, executions that ended long ago, old
+        days of the audit trail.
 
         How many went; call again until it is 0, so that every other commit has its turn.
         """
-        return self.store.sweep() + self.executions.prune(self.clock.now() - EXECUTIONS_KEPT)
+        ended = self.executions.prune(self.clock.now() - EXECUTIONS_KEPT)
+        return self.store.sweep() + ended + self.audit.prune(self.control.settings.audit.keep)
 
     def watch(
         self,

@@ -16,6 +16,8 @@ Obligations of every backend
 - Every write to a table with a stream puts one change into that stream, in the same transaction. Changes are in
   commit order per item; between items, also of one partition and of one commit, there is no order. A put that changes
   nothing may be a change, or none.
+- A store with an audit trail keeps the note that a write carries in the same transaction; to other stores nobody gives
+  one (`Control.auditing`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,6 +25,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from interlock.model.audit import AuditNote
 from interlock.model.keys import Table
 
 MAX_WRITES: Final = 100
@@ -76,6 +79,7 @@ class Put(msgspec.Struct, frozen=True):
     key: Key
     item: Item
     when: Condition = None
+    note: AuditNote | None = None
 
 
 class Update(msgspec.Struct, frozen=True):
@@ -93,6 +97,7 @@ class Delete(msgspec.Struct, frozen=True):
 
     key: Key
     when: Condition = None
+    note: AuditNote | None = None
 
 
 class Require(msgspec.Struct, frozen=True):

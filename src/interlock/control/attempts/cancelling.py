@@ -9,9 +9,11 @@ from typing import Literal
 
 from interlock.control import records, waking
 from interlock.control.attempts import completion, starting
+from interlock.control.auditing import note, noted
 from interlock.control.context import Control
 from interlock.decide import transitions
 from interlock.logs import get_logger
+from interlock.model.audit import AuditAction, AuditNote
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InvalidValueError, JobStopError
 from interlock.model.keys import RunKey
@@ -36,10 +38,13 @@ def cancel(control: Control, key: RunKey, *, reason: str = "", by: str = "") -> 
         if _not_started(run):
             active = records.get_active(control.store, key)
             token = active.token if active is not None else None
-            return ("cancelled", token), completion.cancelled_writes(control, run, wish)
+            return ("cancelled", token), noted(
+                completion.cancelled_writes(control, run, wish), _recorded(control, run, wish, "cancelled")
+            )
         if run.cancel is not None and not run.cancel.problem:
             return ("stopping", None), []
-        return ("stopping", None), [records.put_run(transitions.amend(run, now=control.now(), cancel=wish), run)]
+        wished = records.put_run(transitions.amend(run, now=control.now(), cancel=wish), run)
+        return ("stopping", None), noted([wished], _recorded(control, run, wish, "stopping"))
 
     outcome, token = records.settle_commit(control, decide)
     if token is not None:
@@ -47,6 +52,12 @@ def cancel(control: Control, key: RunKey, *, reason: str = "", by: str = "") -> 
     elif outcome == "stopping":
         waking.wake(control, key)
     return outcome
+
+
+def _recorded(control: Control, run: Run, wish: Cancel, outcome: Outcome) -> AuditNote | None:
+    before = {"status": run.status.value, "attempt": run.attempt}
+    after = {"outcome": outcome}
+    return note(control, AuditAction.RUN_CANCELLED, run.key, reason=wish.reason, before=before, after=after)
 
 
 def _not_started(run: Run) -> bool:

@@ -15,6 +15,7 @@ import msgspec
 
 from interlock.control import catalog, pools, readiness, records, writing
 from interlock.control.attempts import opening, passing, starting
+from interlock.control.auditing import note, noted
 from interlock.control.catalog import Brake, InForce
 from interlock.control.context import Control
 from interlock.control.pools import Entry
@@ -23,6 +24,7 @@ from interlock.decide.claims import ClaimStep, ClaimVerdict, decide_claim
 from interlock.decide.cron import Tick
 from interlock.decide.real_periods import no_such_period
 from interlock.decide.rules import Verdict
+from interlock.model.audit import AuditAction, AuditNote
 from interlock.model.config import JobType, PipelineConfig, Schedule
 from interlock.model.errors import InvalidConfigError, InvalidValueError
 from interlock.model.keys import RunKey
@@ -74,15 +76,27 @@ def _decide(control: Control, key: RunKey, claim_id: str, by: str) -> tuple[Clai
             if entry.slot is None:
                 return _answer(key, run, "the pool of its job is full", later=True), []
             running, writes = _start(control, facts, run, entry.slot, (claim_id, by))
-            return _answer(key, running, verdict.reason, claimed=True), [*writes, *entry.writes]
+            recorded = _recorded(control, run, running)
+            return _answer(key, running, verdict.reason, claimed=True), noted([*writes, *entry.writes], recorded)
         case ClaimStep.TAKE if run is not None:
             taken = transitions.amend(run, now=facts.now, claim_id=claim_id, claimed_by=by)
             writes = [records.put_run(taken, run), facts.brake.unchanged]
-            return _answer(key, taken, verdict.reason, claimed=True), writes
+            return _answer(key, taken, verdict.reason, claimed=True), noted(writes, _recorded(control, run, taken))
         case ClaimStep.HELD:
             return _answer(key, run, verdict.reason, claimed=True), []
         case _:
             return _answer(key, run, verdict.reason, later=verdict.step is ClaimStep.LATER), []
+
+
+def _recorded(control: Control, before: Run, after: Run) -> AuditNote | None:
+    return note(
+        control,
+        AuditAction.RUN_CLAIMED,
+        after.key,
+        subject=after.claim_id,
+        before={"status": before.status.value, "attempt": before.attempt},
+        after={"status": after.status.value, "attempt": after.attempt, "runId": after.run_id},
+    )
 
 
 def _answer(key: RunKey, run: Run | None, reason: str, *, claimed: bool = False, later: bool = False) -> Claim:

@@ -32,6 +32,7 @@ _STEPS: Final = (
     "sensor_use.sql",
     "executions_ended.sql",
     "token_terms.sql",
+    "audit.sql",
 )
 STORE_VERSION: Final = len(_STEPS)
 

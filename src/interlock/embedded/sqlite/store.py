@@ -15,8 +15,10 @@ from typing import Any, Final, TypeVar, assert_never
 
 import msgspec
 
+from interlock.embedded.audit.chain import append
 from interlock.embedded.sqlite.database import Database, Row
 from interlock.embedded.sqlite.event_order import EventOrder
+from interlock.model.audit import AuditNote
 from interlock.model.errors import StoreError
 from interlock.model.keys import CONFIG, PIPELINE, Table
 from interlock.model.times import epoch_millis
@@ -234,24 +236,29 @@ class SqliteStore:
 def _apply(
     connection: sqlite3.Connection, writes: Sequence[Write], encoded: Sequence[str | None], now_ms: int
 ) -> Conflict | None:
-    # An unconditional put or delete does not care what was there.
-    asked = [write.key for write in writes if write.when is not None or isinstance(write, Update)]
+    # An unconditional put or delete does not care what was there, unless it is to be recorded.
+    asked = [write.key for write in writes if write.when is not None or isinstance(write, Update) or _compares(write)]
     current = _current(connection, asked, now_ms)
     failed = tuple(index for index, write in enumerate(writes) if not _holds(write.when, current.get(write.key)))
     if failed:
         return Conflict(failed)
     puts: dict[Table, list[Row]] = {}
     changes: list[Row] = []
+    notes: list[AuditNote] = []
     for write, text in zip(writes, encoded, strict=True):
         match write:
             case Put():
                 text = _put(puts, write.key, write.item, text)
+                if write.note is not None:
+                    notes.append(_compared(write.note, current.get(write.key), write.item))
             case Update():
                 text = _put(puts, write.key, updated(write, current.get(write.key)), None)
             case Delete():
                 # As on DynamoDB, removing what is not there is no change.
                 if not connection.execute(_DELETE[write.key.table], (write.key.pk, write.key.sk)).rowcount:
                     continue
+                if write.note is not None:
+                    notes.append(_compared(write.note, current.get(write.key), None))
             case Require():
                 continue
             case _:
@@ -260,7 +267,24 @@ def _apply(
     for table, rows in puts.items():
         _insert(connection, table, _COLUMNS[table], rows)
     _insert(connection, "changes", _CHANGE_COLUMNS, changes)
+    append(connection, notes, now_ms)
     return None
+
+
+def _compares(write: Write) -> bool:
+    """Is what was there part of the record of this write?"""
+    return isinstance(write, Put | Delete) and write.note is not None and bool(write.note.compared)
+
+
+def _compared(note: AuditNote, before: Item | None, after: Item | None) -> AuditNote:
+    """The note with the attributes it names, as they are before and after the commit."""
+    if not note.compared:
+        return note
+    taken = [
+        {name: item[attribute] for name, attribute in note.compared.items() if attribute in item}
+        for item in (before or {}, after or {})
+    ]
+    return msgspec.structs.replace(note, before={**note.before, **taken[0]}, after={**note.after, **taken[1]})
 
 
 def _is_new(write: Write) -> bool:
