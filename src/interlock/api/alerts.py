@@ -12,6 +12,7 @@ from interlock.embedded.access.tokens import Scope
 from interlock.embedded.alerts.delivery_rows import DeliveryState
 from interlock.embedded.alerts.delivery_views import NEWEST, DeliveryView
 from interlock.logs import get_logger
+from interlock.model.audit import AuditAction
 from interlock.model.events import Severity
 
 _CHOICE: Final = Example(summary="one channel", value={"channel": "slack:#data-alerts"})
@@ -117,6 +118,8 @@ def try_channels(
 ) -> ChannelTests:
     """On one channel or on all, at once; answers when each has taken it or failed."""
     found = service.test_alerts(data.channel, service.clock.now(), caller.name)
+    sent = {one.channel: "sent" if one.ok else "failed" for one in found}
+    caller.record(service, AuditAction.ALERTS_TESTED, subject=data.channel or "all", after=sent)
     _log.info("alert channels tested", channels=[one.channel for one in found], by=caller.name)
     return ChannelTests(channels=found)
 

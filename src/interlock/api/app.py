@@ -7,6 +7,7 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from interlock import __version__
 from interlock.api import (
     alerts,
+    audit,
     auth,
     calendars,
     callbacks,
@@ -69,6 +70,7 @@ VERSIONED: Final = (
     *tokens.ROUTES,
     *trends.ROUTES,
     *callbacks.ROUTES,
+    *audit.ROUTES,
 )
 
 

@@ -5,6 +5,7 @@ anything; from then on a bearer token is needed, or the cookie of a session that
 the scope it needs; what a token is limited to is asked with the pipeline in hand.
 """
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qs
@@ -18,9 +19,12 @@ from interlock.api.served import Served
 from interlock.api.state import AppState
 from interlock.api.write_rates import WriteRates
 from interlock.control import catalog
+from interlock.control.context import Control
 from interlock.control.views import pipeline_views
 from interlock.embedded.access.sign_on import OidcRefusedError, is_signed
 from interlock.embedded.access.tokens import Scope, Token
+from interlock.embedded.audit.actors import of_token
+from interlock.model.audit import Actor, ActorKind, AuditAction, AuditNote
 from interlock.model.config import PipelineConfig
 from interlock.ports.store import Store
 
@@ -29,13 +33,45 @@ SCOPE: Final = "scope"
 ACTIONS: Final = "actions"
 MAX_ID: Final = 128
 LISTS: Final = "lists"
+PRINCIPAL: Final = "principal"
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """The caller: by the name of the token, or somebody on this machine."""
+    """The caller: by the name of the token, or somebody on this machine; and where the request comes from."""
 
     name: str
     token: Token | None = None
+    address: str = ""
+
+    @property
+    def actor(self) -> Actor:
+        """The caller, as the audit trail names them."""
+        if self.token is None:
+            return Actor(ActorKind.ANYBODY, self.name, self.address)
+        return of_token(self.name, local=self.token.local, address=self.address)
+
+    def acting(self, service: Served) -> Control:
+        """What decides and writes, for this caller: what they change is recorded."""
+        return service.control.acting(self.actor)
+
+    def writing_sensors(self, service: Served) -> Control:
+        """As `acting`, for sensor writes: there are many, and who makes them is only recorded where that is wanted."""
+        control = service.control
+        return control if control.auditing is None or not control.auditing.sensors else control.acting(self.actor)
+
+    def record(
+        self,
+        service: Served,
+        action: AuditAction,
+        *,
+        pipeline: str = "",
+        subject: str = "",
+        after: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Record what this caller did, where that changes nothing in the store and so has no commit of its own."""
+        if service.audit is not None:
+            made = AuditNote(action=action, actor=self.actor, pipeline=pipeline, subject=subject, after=after or {})
+            service.audit.record(made)
 
     def may(self, scope: Scope) -> bool:
         """Is this allowed at all?"""
@@ -76,14 +112,14 @@ def authenticate(service: Served, shown: Credentials) -> Principal | None:
     tokens = service.tokens
     if not tokens.required():
         if service.settings.insecure_no_auth:
-            return Principal(LOCAL)
+            return Principal(LOCAL, address=shown.address)
         if shown.own_user and tokens.own_user_may():
-            return Principal(LOCAL, tokens.local())
+            return Principal(LOCAL, tokens.local(), shown.address)
     token = _token_of(service, shown)
     if token is None:
         return None
     tokens.note_use(token)
-    return Principal(token.name, token)
+    return Principal(token.name, token, shown.address)
 
 
 def _token_of(service: Served, shown: Credentials) -> Token | None:
@@ -119,11 +155,11 @@ def guard(request: Request, route: Route) -> None:
     principal = authenticate(_service(request), shown)
     if principal is None:
         raise request.app.state.logins.refusal(shown, why_not(_service(request), shown))
+    scope["state"][PRINCIPAL] = principal
     principal.check(needed)
     _check_limits(request, route, principal, needed)
     if scope["method"] not in READING:
         request.app.state.rates.take(principal.name)
-    scope["state"]["principal"] = principal
     scope["state"][NAMES] = principal.may(Scope.READ)
     scope["state"]["credentials"] = shown
 
@@ -163,7 +199,7 @@ def _service(request: Request) -> Served:
 
 
 def _principal(request: Request) -> Principal:
-    principal: Principal = request.scope["state"]["principal"]
+    principal: Principal = request.scope["state"][PRINCIPAL]
     return principal
 
 

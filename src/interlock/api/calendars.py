@@ -61,7 +61,7 @@ def apply_calendar(
 ) -> Calendar:
     """Store a calendar, checked as a file would be. Runs that are open are not checked against it again."""
     calendar = _checked(name, {"name": name, **data})
-    service.store.commit([catalog.put_calendar(calendar)])
+    catalog.apply_calendar(caller.acting(service), calendar)
     _log.info("calendar applied", calendar=name, by=caller.name)
     return calendar
 

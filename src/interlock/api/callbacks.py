@@ -6,9 +6,10 @@ from typing import Annotated, Final, Literal
 import msgspec
 
 from interlock.api.auth import ServiceArg
-from interlock.api.http import Body, Example, PathParameter, post
+from interlock.api.http import Body, Example, PathParameter, Request, post
 from interlock.api.problems import RequestError, documented, not_found
 from interlock.control import writing
+from interlock.model.audit import Actor, ActorKind
 from interlock.model.errors import AlreadyReportedError
 from interlock.model.run import FailureCategory, JobEvent, JobRecord
 
@@ -38,16 +39,19 @@ class Reported(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 def report(
     token: Annotated[str, PathParameter(description="Signed; for one attempt, and once.")],
     data: Annotated[Reported, Body(examples=[_OUTCOME])],
+    request: Request,
     service: ServiceArg,
 ) -> JobRecord:
     """No token is needed beside the address. The answer comes when the outcome is durable."""
     claim = service.callbacks.read(token)
     if claim is None:
         raise not_found("this is not an address that this controller has given to a job")
+    client = request.scope.get("client")
+    job = Actor(ActorKind.JOB, claim.run_id, client[0] if client else "")
     try:
         with service.callbacks.lock:
             return writing.report_by_callback(
-                service.control,
+                service.control.acting(job),
                 claim.key,
                 claim.attempt,
                 claim.run_id,

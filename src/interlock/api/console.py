@@ -46,6 +46,7 @@ from interlock.embedded.health import HealthChecks
 from interlock.embedded.runtime import WatchdogState
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.stream.dead_letters import DeadLetter, LetterKind
+from interlock.model.audit import Actor
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.model.events import Event
@@ -112,6 +113,11 @@ class Console:
         self.refusing = True
 
     # ------------------------------------------------------------------------------------------- reading, writing
+
+    @property
+    def audit(self) -> None:
+        """An environment has no audit trail of ours: CloudTrail says who called what."""
+        return None
 
     @property
     def store(self) -> Store:
@@ -244,8 +250,8 @@ class _Letters:
         begin = next((at + 1 for at, one in enumerate(found) if one.id == after), 0)
         return found[begin : begin + limit]
 
-    def redrive(self, ids: Sequence[int] | None = None) -> int:
-        """Have these (None: all) done again."""
+    def redrive(self, ids: Sequence[int] | None = None, *, by: Actor | None = None) -> int:
+        """Have these (None: all) done again. Who asked for it is in no audit trail here."""
         return self._queues.redrive(ids)
 
 

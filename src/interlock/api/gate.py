@@ -33,6 +33,7 @@ from interlock.api.credentials import (
 from interlock.api.hosts import hostname, is_loopback_name
 from interlock.api.http.messages import Asgi, Message, Receive, Scope, Send
 from interlock.api.problems import RequestError
+from interlock.api.refused_access import RefusedAccess
 from interlock.api.sensor_writes import TEMPLATE, SensorWrites, is_sensor_write
 from interlock.api.state import AppState
 from interlock.api.stream_shares import StreamLimits, StreamShares
@@ -73,6 +74,7 @@ class Gate:
         self._sensors = SensorWrites(state)
         self._metrics = state.metrics.http
         self._streams = StreamShares(streams)
+        self._refused = RefusedAccess(service.audit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """A request; or the start and end of the server, or a websocket, of which there are none."""
@@ -119,6 +121,8 @@ class Gate:
         except RequestError as error:
             if error.status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE and not (limited is not None and limited.done):
                 await _drain(receive)
+            if error.status is HTTPStatus.FORBIDDEN:
+                self._refused.note(scope, error)
             await answer.refuse(scope, error)
         except TimeoutError:
             await answer.refuse(scope, too_late())

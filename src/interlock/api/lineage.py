@@ -96,7 +96,7 @@ def _write(service: Served, caller: Principal, pipeline: str, key: str, observat
     before = pipeline_views.sensor(service.store, pipeline, key)
     if before is not None and _later(before.data.get("eventTime"), observation["eventTime"]):
         return "the sensor has a later event"
-    writing.write_sensor(service.control, pipeline, key, observation, by=caller.name)
+    writing.write_sensor(caller.writing_sensors(service), pipeline, key, observation, by=caller.name)
     return ""
 
 

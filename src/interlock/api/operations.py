@@ -19,6 +19,7 @@ from interlock.control.views.stats import Stats
 from interlock.embedded.access.tokens import Scope
 from interlock.embedded.stream.dead_letters import DeadLetter
 from interlock.logs import get_logger
+from interlock.model.audit import AuditAction
 
 _log = get_logger(__name__)
 
@@ -127,6 +128,7 @@ def read_openapi(request: Request) -> Response[bytes]:
 def run_watchdog(service: ServiceArg, caller: CallerArg) -> Watched:
     """All eight checks; what they find is published as events, once."""
     failed = service.watch()
+    caller.record(service, AuditAction.WATCHDOG_RUN, after={"failedChecks": failed})
     _log.info("watchdog run by request", by=caller.name, failed=failed)
     return Watched(failed_checks=failed)
 
@@ -164,7 +166,7 @@ def list_dead_letters(
 )
 def redrive(data: Annotated[Redrive, Body(examples=[_REDRIVE])], service: ServiceArg, caller: CallerArg) -> Redriven:
     """Each goes back to who failed on it."""
-    count = service.dead_letters.redrive(data.ids)
+    count = service.dead_letters.redrive(data.ids, by=caller.actor)
     _log.info("dead letters redriven", count=count, by=caller.name)
     return Redriven(redriven=count)
 

@@ -120,7 +120,7 @@ def apply_pipeline(
     check_id(pipeline)
     config, document = _checked(service, pipeline, data)
     new = catalog.stored(service.store, pipeline) is None
-    changed = catalog.apply_config(service.control, config, document)
+    changed = catalog.apply_config(caller.acting(service), config, document)
     _log.info("pipeline applied", pipeline=pipeline, changed=changed, by=caller.name)
     able = Abilities(
         job_types=frozenset(service.control.jobs),
@@ -189,7 +189,7 @@ def delete_pipeline(pipeline: PipelineArg, service: ServiceArg, caller: CallerAr
     if file is not None and service.follows_files and FilePath(file).exists():
         message = f"{pipeline} comes from {FilePath(file).name}, which would bring it back: remove the file instead"
         raise RequestError(HTTPStatus.CONFLICT, "file-remains", message)
-    if not catalog.delete_config(service.control, pipeline, reason="deleted over the API", by=caller.name):
+    if not catalog.delete_config(caller.acting(service), pipeline, reason="deleted over the API", by=caller.name):
         raise not_found(f"there is no pipeline {pipeline!r} any more")
     _log.info("pipeline deleted", pipeline=pipeline, by=caller.name)
 

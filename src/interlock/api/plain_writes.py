@@ -44,6 +44,7 @@ _ADDRESS: Final = re.compile(rb"/api/v1/pipelines/([\w.~%-]+)/sensors/([\w.~%:@-
 _NOT_PLAIN: Final = frozenset(
     {b"origin", b"sec-fetch-site", b"cookie", b"transfer-encoding", b"expect", b"upgrade", b"content-encoding"}
 )
+_FORWARDED: Final = frozenset({b"x-forwarded-for"})
 _LOOK_SECONDS: Final = 1.0
 # Of a body that comes behind its head, so much is waited for here, and so long; then the long way waits, and refuses.
 _WAITED_BYTES: Final = 32 * 1024
@@ -81,6 +82,8 @@ class PlainWrites:
         self._service = service
         self._rates = state.rates
         self._observe: Callable[[float], None] = state.metrics.http.observer("PUT", TEMPLATE, 200)
+        # Where writes are recorded with their address, what a proxy says of it is read on the long way.
+        self._not_plain = _NOT_PLAIN | _FORWARDED if service.settings.audit.sensors else _NOT_PLAIN
         self._waiting: dict[asyncio.Future[Any], float] = {}
         self._watching = False
 
@@ -108,7 +111,7 @@ class PlainWrites:
             or scope["query_string"]
             or len(scope["raw_path"]) > MAX_TARGET
             or len(headers) != len(scope["headers"])
-            or not _NOT_PLAIN.isdisjoint(headers)
+            or not self._not_plain.isdisjoint(headers)
             or not isinstance(connection, Connection)
             or not scope["state"].get(SAFE_WAY, True)
         ):
@@ -163,7 +166,8 @@ class PlainWrites:
         caller.check_for(tokens.Scope.SENSOR_WRITE, pipeline, config)
         if stored is None:
             writing.known_pipeline(service.control, pipeline)
-        put, written = writing.prepare_checked(service.control, pipeline, config, key, observation, by=caller.name)
+        control = caller.writing_sensors(service)
+        put, written = writing.prepare_checked(control, pipeline, config, key, observation, by=caller.name)
         self._rates.take(caller.name)
         return written, service.store.submit_on(asyncio.get_running_loop(), [put])
 

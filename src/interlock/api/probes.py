@@ -12,6 +12,7 @@ from interlock.control import probing
 from interlock.embedded.access.tokens import Scope
 from interlock.embedded.timing.probe_threads import look_once
 from interlock.logs import get_logger
+from interlock.model.audit import AuditAction
 from interlock.model.errors import ProbeError
 
 _log = get_logger(__name__)
@@ -55,6 +56,7 @@ def run_probe(
 ) -> ProbeTrial:
     """One look, now, with the controller's own secrets and network. It writes no sensor and moves no interval."""
     request = probing.try_out(service.control, pipeline, data.key, data.date)
+    caller.record(service, AuditAction.PROBE_TRIED, pipeline=pipeline, subject=data.key)
     _log.info("probe tried", pipeline=pipeline, probe=data.key, by=caller.name)
     trial = ProbeTrial(pipeline=pipeline, key=data.key, ok=False, date=request.date)
     prober = service.control.probes

@@ -165,7 +165,7 @@ def request_rerun(
     schedule = pipeline_views.choose_schedule(config, data.schedule).schedule_id
     key = RunKey(pipeline, schedule, str(parse_period(data.date)))
     undated = reruns.undated_sensors(service.control, key)
-    asked = reruns.request(service.control, key, reason=data.reason, force=data.force, requested_by=caller.name)
+    asked = reruns.request(caller.acting(service), key, reason=data.reason, force=data.force, requested_by=caller.name)
     decision, reason = _decided(service, asked)
     return RerunAnswer(
         id=asked.id,
@@ -247,7 +247,7 @@ def report_job(
     caller.check_for(Scope.JOB_WRITE, pipeline, config)
     schedule = pipeline_views.choose_schedule(config, data.schedule).schedule_id
     return writing.report_job(
-        service.control,
+        caller.acting(service),
         RunKey(pipeline, schedule, str(parse_period(data.date))),
         JobEvent(data.result),
         attempt=data.attempt,
@@ -302,7 +302,7 @@ def _claim(service: Served, caller: Principal, key: RunKey, asked: RunAction) ->
     pipeline_views.known(service.store, key.pipeline)
     if not asked.claim_id:
         raise InvalidValueError("a claim needs `claimId`, of your own making: with the same it can be repeated")
-    found = claiming.claim(service.control, key, claim_id=asked.claim_id, by=caller.name)
+    found = claiming.claim(caller.acting(service), key, claim_id=asked.claim_id, by=caller.name)
     if not found.claimed:
         slug = "not-ready" if found.later else "not-claimable"
         raise RequestError(HTTPStatus.CONFLICT, slug, f"{key.pipeline} for {key.date} is not claimed: {found.reason}")
@@ -312,7 +312,7 @@ def _claim(service: Served, caller: Principal, key: RunKey, asked: RunAction) ->
 
 def _cancel(service: Served, caller: Principal, key: RunKey, asked: RunAction) -> Cancelled:
     caller.check_for(Scope.OPERATE, key.pipeline, pipeline_views.followed(service.store, key.pipeline))
-    outcome = cancelling.cancel(service.control, key, reason=asked.reason, by=caller.name)
+    outcome = cancelling.cancel(caller.acting(service), key, reason=asked.reason, by=caller.name)
     _log.info("run cancelled", run=str(key), outcome=outcome, by=caller.name)
     return Cancelled(pipeline=key.pipeline, schedule=key.schedule, date=key.date, outcome=outcome)
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from interlock.api.auth import Principal, authenticate, why_not
+from interlock.api.auth import PRINCIPAL, Principal, authenticate, why_not
 from interlock.api.credentials import credentials_of
 from interlock.api.problems import ProblemError, RequestError, judge
 from interlock.api.state import AppState
@@ -54,7 +54,7 @@ class SensorWrites:
         service = self._service
         try:
             caller.check_stored(Scope.SENSOR_WRITE, service.store, pipeline)
-            put, written = writing.prepare_sensor(service.control, pipeline, key, data, by=caller.name)
+            put, written = writing.prepare_sensor(caller.writing_sensors(service), pipeline, key, data, by=caller.name)
         except UnknownPipelineError as error:
             # Finding the nearest names takes long enough to hold up every other connection.
             names = caller.may(Scope.READ)
@@ -67,6 +67,7 @@ class SensorWrites:
         caller = authenticate(self._service, shown)
         if caller is None:
             raise self._state.logins.refusal(shown, why_not(self._service, shown))
+        scope["state"][PRINCIPAL] = caller
         caller.check(Scope.SENSOR_WRITE)
         self._state.rates.take(caller.name)
         return caller

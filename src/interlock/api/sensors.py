@@ -90,7 +90,7 @@ def write_sensor(
 def store_sensor(service: Served, caller: CallerArg, pipeline: str, key: str, data: object, ttl: int | None) -> Written:
     """Write one sensor for a caller."""
     caller.check_stored(Scope.SENSOR_WRITE, service.store, pipeline)
-    return writing.write_sensor(service.control, pipeline, key, data, ttl=ttl, by=caller.name)
+    return writing.write_sensor(caller.writing_sensors(service), pipeline, key, data, ttl=ttl, by=caller.name)
 
 
 @post(
@@ -108,6 +108,7 @@ def write_batch(
 ) -> BatchWritten:
     """Store several observations in one request. If any is refused nothing is written, and `errors` names each."""
     rates.spend(caller.name, len(data.sensors) - 1)  # the request itself was counted as one
+    control = caller.writing_sensors(service)
     prepared: list[tuple[Put, Written]] = []
     errors: list[ProblemError] = []
     worst: RequestError | None = None
@@ -120,7 +121,7 @@ def write_batch(
             observation = check_observation(one.key, one.data)
             prepared.append(
                 writing.prepare_checked(
-                    service.control,
+                    control,
                     one.pipeline,
                     configs[one.pipeline],
                     one.key,
@@ -187,7 +188,7 @@ def read_sensor(pipeline: PipelineArg, key: KeyArg, service: ServiceArg) -> Sens
 def delete_sensor(pipeline: PipelineArg, key: KeyArg, service: ServiceArg, caller: CallerArg) -> None:
     """The observation is forgotten: rules that read it find none, or the one without a `#period`."""
     caller.check_stored(Scope.SENSOR_WRITE, service.store, pipeline)
-    if not writing.delete_sensor(service.control, pipeline, key):
+    if not writing.delete_sensor(caller.acting(service), pipeline, key):
         raise not_found(f"pipeline {pipeline!r} has no sensor {key!r}: it was never written, or has expired")
     _log.info("sensor deleted", pipeline=pipeline, key=key, by=caller.name)
 

@@ -17,9 +17,11 @@ from interlock.embedded.access.sign_on import SignOn
 from interlock.embedded.access.tokens import Tokens
 from interlock.embedded.alerts.delivery_rows import DeliveryState
 from interlock.embedded.alerts.delivery_views import DeliveryView
+from interlock.embedded.audit.trail import AuditTrail
 from interlock.embedded.health import HealthChecks
 from interlock.embedded.stream.dead_letters import DeadLetter
 from interlock.embedded.stream.feed import FeedEvent, Listener, SensorsWanted
+from interlock.model.audit import Actor
 from interlock.model.config import PipelineConfig
 from interlock.model.events import Event
 from interlock.ports.clock import Clock
@@ -91,7 +93,7 @@ class Letters(Protocol):
         """How many there are."""
         ...
 
-    def redrive(self, ids: Sequence[int] | None = None) -> int:
+    def redrive(self, ids: Sequence[int] | None = None, *, by: Actor | None = None) -> int:
         """Have these (None: all) done again."""
         ...
 
@@ -153,6 +155,11 @@ class Served(Protocol):
     @property
     def dead_letters(self) -> Letters:
         """What was given up on."""
+        ...
+
+    @property
+    def audit(self) -> AuditTrail | None:
+        """Who changed what; None where no trail is kept."""
         ...
 
     @property

@@ -110,9 +110,9 @@ def begin_session(
 
 def _exchanged(service: Served, asked: SessionAsked, address: str) -> str | None:
     if asked.code:
-        return service.sessions.redeem(asked.code)
+        return service.sessions.redeem(asked.code, address)
     token = service.tokens.verify(asked.token.strip(), address)
-    return None if token is None else service.sessions.begin(token)
+    return None if token is None else service.sessions.begin(token, address)
 
 
 _ENDED: Final = ResponseSpec(data_container=None, description="It has ended.")
@@ -129,9 +129,9 @@ _ENDED: Final = ResponseSpec(data_container=None, description="It has ended.")
 )
 def end_session(request: Request, service: ServiceArg) -> Response[None]:
     """Log out: the cookie works no more, and streams that were opened with it end."""
-    value = credentials_of(request.scope, headers_of(request.scope)).session
-    if value:
-        service.sessions.end(value)
+    shown = credentials_of(request.scope, headers_of(request.scope))
+    if shown.session:
+        service.sessions.end(shown.session, shown.address)
     return Response(None, status_code=HTTPStatus.NO_CONTENT, headers={"Set-Cookie": _cookie(request, "", 0)})
 
 
@@ -153,7 +153,7 @@ def make_code(service: ServiceArg, caller: CallerArg) -> CodeView:
     token = caller.token or for_sessions(service.tokens)
     if token is None:
         raise unauthorised("the owner's token is revoked: begin a session with another token")
-    return CodeView(code=service.sessions.make_code(token))
+    return CodeView(code=service.sessions.make_code(token, caller.actor))
 
 
 def _cookie(request: Request, value: str, seconds: int) -> str:

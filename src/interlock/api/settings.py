@@ -29,6 +29,9 @@ commands = 32                                          # the pool of commands th
 [limits]                                               # see `api.limits`
 streams_per_token = 50
 
+[audit]                                                # see `api.audit_settings`
+sensors = true
+
 [[alerts]]
 channel = "console"
 """
@@ -42,8 +45,8 @@ from typing import Any, Final
 
 import msgspec
 
+from interlock.api import audit_settings, oidc_settings
 from interlock.api import limits as limit_settings
-from interlock.api import oidc_settings
 from interlock.api import transport as transport_settings
 from interlock.api.limits import Limits
 from interlock.api.oidc_settings import Oidc
@@ -51,6 +54,7 @@ from interlock.api.transport import Transport
 from interlock.config.alert_routes import AlertRoute, parse_alert_routes
 from interlock.config.problems import Finding, format_path
 from interlock.config.suggestions import did_you_mean
+from interlock.control.context import Auditing
 from interlock.jobs.command.output import OutputKept
 from interlock.model.durations import parse_duration
 from interlock.model.errors import InterlockError, InvalidValueError
@@ -63,7 +67,8 @@ DEFAULT_WATCHDOG: Final = timedelta(minutes=5)
 _SQLITE: Final = "sqlite:///"
 _PLAIN_KEYS: Final = ("store", "url", "ca_file", "pipelines", "host", "port", "public_url", "watchdog_interval")
 _TRANSPORT_KEYS: Final = (transport_settings.PROXIES, transport_settings.TABLE)
-_KEYS: Final = (*_PLAIN_KEYS, *_TRANSPORT_KEYS, oidc_settings.TABLE, "jobs", "pools", limit_settings.TABLE, "alerts")
+_TABLES: Final = (oidc_settings.TABLE, "jobs", "pools", limit_settings.TABLE, audit_settings.TABLE, "alerts")
+_KEYS: Final = (*_PLAIN_KEYS, *_TRANSPORT_KEYS, *_TABLES)
 _JOB_KEYS: Final = ("allow_private_addresses", "secrets", "output_limit", "output_age", "output_total")
 _PUBLIC: Final = re.compile(r"https?://[^/\s@?#]+/?")
 _SHORTEST_WATCHDOG: Final = timedelta(seconds=1)
@@ -88,6 +93,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     output: OutputKept = OutputKept()
     pools: dict[str, int] = {}
     limits: Limits = Limits()
+    audit: Auditing = Auditing()
     alerts: tuple[AlertRoute, ...] = ()
 
 
@@ -128,6 +134,7 @@ def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...
         output=_output(jobs),
         pools=plain.get("pools", {}),
         limits=limit_settings.limits(plain.get(limit_settings.TABLE, {})),
+        audit=audit_settings.auditing(plain.get(audit_settings.TABLE, {})),
         alerts=alerts,
     )
 
@@ -154,6 +161,7 @@ def _problems(plain: Mapping[str, Any]) -> Iterator[Finding]:
     yield from transport_settings.problems(plain)
     yield from oidc_settings.problems(plain)
     yield from limit_settings.problems(plain.get(limit_settings.TABLE, {}))
+    yield from audit_settings.problems(plain.get(audit_settings.TABLE, {}))
 
 
 def _pool_problems(pools: object) -> Iterator[Finding]:

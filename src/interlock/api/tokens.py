@@ -91,6 +91,7 @@ def create_token(
         owners=data.owners,
         networks=data.networks,
         expires_at=expiry(data.expires or DEFAULT_LIFE, service.clock.now()),
+        by=caller.actor,
     )
     _log.info("token made", token=made.name, scopes=list(made.scopes), by=caller.name)
     return TokenMade(token=text, known=made)
@@ -110,7 +111,7 @@ def revoke_token(name: Annotated[str, PathParameter(max_length=64)], service: Se
     """It works no more within a second, nor do the sessions begun with it; it stays in the list."""
     if all(one.name != name for one in service.tokens.list()):
         raise not_found(f"there is no token {name!r}")
-    ended = service.tokens.revoke(name)
+    ended = service.tokens.revoke(name, by=caller.actor)
     _log.info("token revoked", token=name, by=caller.name)
     return ended
 

@@ -74,7 +74,7 @@ def try_channels_now(
     if target.aws is not None:
         found = _for_aws(target.aws, channel)
     else:
-        found = _by_server(target, channel) if target.url is not None else _by_ourselves(channel)
+        found = _by_server(target, channel) if target.url is not None else _by_ourselves(target, channel)
     if json:
         print_json({"channels": found})
     else:
@@ -93,7 +93,7 @@ def _by_server(target: Target, channel: str | None) -> "list[ChannelTest]":
         return client.test_alerts(channel)
 
 
-def _by_ourselves(channel: str | None) -> "list[ChannelTest]":
+def _by_ourselves(target: Target, channel: str | None) -> "list[ChannelTest]":
     """With the settings of this folder and the environment of this command."""
     import os
 
@@ -102,8 +102,11 @@ def _by_ourselves(channel: str | None) -> "list[ChannelTest]":
     from interlock.client import answers
     from interlock.control.alerts.alert_channels import build_alerting
     from interlock.control.alerts.alert_tests import test_alert, try_channels
+    from interlock.embedded.audit.actors import this_user
+    from interlock.embedded.audit.trail import record_in
     from interlock.embedded.clock import SystemClock
     from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
+    from interlock.model.audit import AuditAction, AuditNote
 
     project = load_project(find_toml(Path.cwd()), Path.cwd())
     clock, allowed = SystemClock(), AddressPolicy(project.allow_private_addresses)
@@ -111,6 +114,11 @@ def _by_ourselves(channel: str | None) -> "list[ChannelTest]":
         project.alerts, os.environ, clock=clock, client=lambda: guarded_client(allowed, resolve_host)
     )
     tried = try_channels(alerting.channels, channel, test_alert(clock.now(), getpass.getuser()))
+    if target.path is not None and target.path.exists():
+        sent = {one.channel: "sent" if one.ok else "failed" for one in tried}
+        action = AuditAction.ALERTS_TESTED
+        note = AuditNote(action=action, actor=this_user(), subject=channel or "all", after=sent)
+        record_in(target.path, note, clock)
     return [answers.ChannelTest(channel=one.channel, ok=one.ok, error=one.error) for one in tried]
 
 

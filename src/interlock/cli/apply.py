@@ -97,9 +97,9 @@ def _store_calendars(control: "Control", loaded: "LoadResult", planned: Planned)
     from interlock.control import catalog
 
     changed = {one.name for one in planned.calendars if one.kind != "unchanged"}
-    puts = [catalog.put_calendar(one) for name, one in loaded.calendars.items() if name in changed]
-    for first in range(0, len(puts), 100):
-        control.store.commit(puts[first : first + 100])
+    for name, one in loaded.calendars.items():
+        if name in changed:
+            catalog.apply_calendar(control, one)
 
 
 def _write_to_server(target: Target, loaded: "LoadResult", planned: Planned, removals: Removals) -> None:

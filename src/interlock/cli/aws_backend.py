@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final
 from uuid import uuid4
@@ -34,6 +34,7 @@ from interlock.control.config_files import degradations
 from interlock.control.context import Control
 from interlock.control.views import controller_view
 from interlock.embedded.clock import SystemClock, pause
+from interlock.model.errors import InvalidValueError
 
 _DECISION_SECONDS: Final = 10.0
 
@@ -129,6 +130,19 @@ class AwsBackend(ControlBackend):
         """Alerts on their way to people, the latest first, each from its first try on."""
         found = deliveries.deliveries(self.store, state=state, channel=channel, limit=limit or ALL)
         return [answer(one, answers.Delivery) for one in found]
+
+    def audit(
+        self,
+        *,
+        pipeline: str | None = None,
+        actor: str | None = None,
+        action: str | Sequence[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        limit: int | None = 100,
+    ) -> list[answers.AuditRecord]:
+        """There is no trail here."""
+        raise InvalidValueError("no audit trail is kept on AWS: CloudTrail says who called what")
 
     @cached_property
     def _letters(self) -> DeadLetterQueues:

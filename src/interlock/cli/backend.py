@@ -14,6 +14,7 @@ from interlock.cli.store_access import Target, find_target, through_server
 
 if TYPE_CHECKING:
     from interlock.client.answers import (
+        AuditRecord,
         Cancelled,
         Claim,
         Controller,
@@ -136,6 +137,19 @@ class Backend(Protocol):
         """Alerts on their way to people, the latest first."""
         ...
 
+    def audit(
+        self,
+        *,
+        pipeline: str | None = None,
+        actor: str | None = None,
+        action: str | Sequence[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        limit: int | None = 100,
+    ) -> "list[AuditRecord]":
+        """Who changed what, the latest first."""
+        ...
+
     def dead_letters(self, *, limit: int | None = 100) -> "list[DeadLetter]":
         """What was given up on, in the order it came."""
         ...
@@ -176,6 +190,7 @@ def connected(store: str | None, url: str | None, *, writing: bool = False) -> I
             yield Connected(client, running, served=True)
         return
     from interlock.cli.store_backend import opened
+    from interlock.control.context import Auditing
 
-    with opened(target.path, writing=writing) as backend:
+    with opened(target.path, writing=writing, auditing=Auditing(sensors=target.audit_sensors)) as backend:
         yield Connected(backend, target, served=running.url is not None)

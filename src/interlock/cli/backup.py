@@ -1,12 +1,15 @@
 """`interlock backup` and `interlock restore`: copies of the store, checked. They need the store's file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from interlock.cli.output import JsonOption, counted, log_to_stderr, plain_console, print_json
 from interlock.cli.store_access import StoreOption, find_target
+
+if TYPE_CHECKING:
+    from interlock.embedded.sqlite.backup import Manifest
 
 _MEBIBYTE = 1024 * 1024
 
@@ -29,6 +32,7 @@ def backup(
     source = _path(store)
     target = file / f"{source.stem}-{now:%Y%m%dT%H%M%SZ}.db" if file.is_dir() else file
     made = back_up(source, target, now)
+    _record_backup(source, target, made)
     if json:
         print_json({"file": str(target), "manifest": made})
         return
@@ -69,6 +73,26 @@ def restore(
     if done.replaced is not None:
         console.print(f"the store that was there is now {done.replaced}")
     console.print("what happened since is not known to it: look at `interlock status` before `interlock serve`")
+
+
+def _record_backup(source: Path, target: Path, made: "Manifest") -> None:
+    """Who took a copy of everything is on the record; of a store that this user may only read, it cannot be."""
+    from interlock.embedded.audit.actors import this_user
+    from interlock.embedded.audit.trail import record_in
+    from interlock.embedded.clock import SystemClock
+    from interlock.model.audit import AuditAction, AuditNote
+    from interlock.model.errors import StoreError
+
+    note = AuditNote(
+        action=AuditAction.STORE_BACKED_UP,
+        actor=this_user(),
+        subject=str(target.absolute()),
+        after={"sha256": made.sha256, "change": made.change},
+    )
+    try:
+        record_in(source, note, SystemClock())
+    except StoreError as error:
+        typer.echo(f"Warning: the backup is not in the audit trail: {error}", err=True)
 
 
 def _path(store: str | None) -> Path:

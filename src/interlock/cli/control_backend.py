@@ -239,7 +239,7 @@ class ControlBackend(ABC):
         limit: int | None = 100,
     ) -> Iterator[answers.Event]:
         """The latest events, oldest first; with `follow` those to come."""
-        wanted = Wanted(pipeline=pipeline, types=_types(type), since=_instant(since))
+        wanted = Wanted(pipeline=pipeline, types=_types(type), since=instant(since))
         if follow:
             return self._follow(wanted)
         page = event_views.page(self.store, wanted, self.clock.now(), limit=limit or ALL)
@@ -287,7 +287,8 @@ def _types(given: str | Sequence[str] | None) -> tuple[EventType, ...]:
     return tuple(EventType(name) for name in names)
 
 
-def _instant(given: datetime | str | None) -> datetime | None:
+def instant(given: datetime | str | None) -> datetime | None:
+    """An instant that may have been given as text."""
     if given is None or isinstance(given, datetime):
         return given
     found = parse_instant(given)

@@ -84,6 +84,7 @@ def store_file(path: Path, *, deep: bool) -> Iterator[Check]:
             yield _writable(path)
             yield _permissions(path)
             yield _space(path)
+            yield _audit(path, deep=deep)
             yield from _contents(backend)
     except InterlockError as error:
         yield Check(
@@ -164,6 +165,20 @@ def _space(path: Path) -> Check:
     if free < _LITTLE_SPACE:
         return Check(name="disk", ok=False, detail=detail, advice="make room: a full disk stops every write")
     return Check(name="disk", ok=True, detail=detail)
+
+
+def _audit(path: Path, *, deep: bool) -> Check:
+    """Is the audit trail whole? The latest day alone, unless everything is to be read."""
+    from interlock.embedded.audit.verify import snapshot, verify
+
+    with snapshot(path) as connection:
+        verdict = verify(connection, latest_only=not deep)
+    if verdict.problems:
+        detail = f"it was changed: {verdict.problems[0]}"
+        advice = "`interlock audit verify` says all of it; a backup from before, and the server's log, say more"
+        return Check(name="audit trail", ok=False, detail=detail, advice=advice)
+    looked = f"{counted(verdict.records, 'record')} of {'all days' if deep else 'the latest day'}"
+    return Check(name="audit trail", ok=True, detail=f"whole, {looked} looked at")
 
 
 def _tokens(backend: "StoreBackend") -> Iterator[Check]:

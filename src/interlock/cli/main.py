@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, NoReturn
 import typer
 
 from interlock import __version__, believed
-from interlock.cli import alerts, aws, dlq, job, probe, sensor, trusting
+from interlock.cli import alerts, audit, aws, dlq, job, probe, sensor, trusting
 from interlock.cli.apply import apply
 from interlock.cli.backup import backup, restore
 from interlock.cli.cancel import cancel
@@ -84,6 +84,7 @@ for _name, _group in (
     ("dlq", dlq.app),
     ("alerts", alerts.app),
     ("probe", probe.app),
+    ("audit", audit.app),
     ("aws", aws.app),
     ("token", token),
 ):

@@ -104,6 +104,7 @@ def serve(  # noqa: PLR0913  each is an option
         json_logs=json_logs,
         insecure_no_auth=insecure_no_auth,
         accept_lost=accept_lost_wal,
+        audit=project.audit,
     )
     chosen_port = project.port if port is None else port
     settings = server.ServeSettings(

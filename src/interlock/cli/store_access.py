@@ -48,7 +48,8 @@ class Target(msgspec.Struct, frozen=True):
     """Where a command reads or writes: a server, the file of a store, a store and the server that has it open, or AWS.
 
     `origin` says who said so. With both, the store is read and the server is written to. `page`: where people see the
-    server's page, if that is another address.
+    server's page, if that is another address. `audit_sensors`: as the project's `[audit]` says, for who writes to its
+    store directly.
     """
 
     origin: str
@@ -56,6 +57,7 @@ class Target(msgspec.Struct, frozen=True):
     path: Path | None = None
     aws: "AwsAddress | None" = None
     page: str = ""
+    audit_sensors: bool = False
 
     @property
     def stored(self) -> bool:
@@ -140,7 +142,11 @@ def _of_toml(folder: Path) -> Target | None:
             raise InterlockError(f"{file}: {name} is {value!r}: write it as text in quotes")
     if values["ca_file"]:
         believed.believe_toml(str(file.parent / values["ca_file"]))
-    return _target(values["store"], values["url"], file.parent, str(file))
+    found = _target(values["store"], values["url"], file.parent, str(file))
+    audit = settings.get("audit")
+    if not isinstance(audit, dict) or audit.get("sensors") is not True:
+        return found
+    return msgspec.structs.replace(found or Target("default", path=folder / DEFAULT_NAME), audit_sensors=True)
 
 
 def through_server(target: Target) -> Target:
@@ -156,7 +162,7 @@ def through_server(target: Target) -> Target:
         return target
     if found.certificate:
         believed.believe_server(found.url, found.certificate)
-    return Target(target.origin, url=found.url, path=target.path, page=found.public_url)
+    return msgspec.structs.replace(target, url=found.url, page=found.public_url)
 
 
 # ------------------------------------------------------------------------------------------------------- opening
@@ -190,6 +196,7 @@ def writing(target: Target) -> Iterator["Control"]:
     """A store for writing. A file is created when there is none; an environment never is."""
     from uuid import uuid4
 
+    from interlock.embedded.audit.actors import this_user
     from interlock.embedded.clock import SystemClock
     from interlock.embedded.engine import Engine
     from interlock.embedded.sqlite.database import Database
@@ -202,7 +209,7 @@ def writing(target: Target) -> Iterator["Control"]:
         return
     clock = SystemClock()
     with Database.open(_file(target), clock=clock, inline=True) as database, nearest_names():
-        yield Engine(database, clock, {}, new_id=lambda: uuid4().hex[:12]).control
+        yield Engine(database, clock, {}, new_id=lambda: uuid4().hex[:12]).control.acting(this_user())
 
 
 def _file(target: Target) -> Path:

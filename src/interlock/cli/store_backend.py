@@ -2,39 +2,44 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from interlock.cli.control_backend import ALL, ControlBackend, answer
+from interlock.cli.control_backend import ALL, ControlBackend, answer, instant
 from interlock.cli.names import nearest_names
 from interlock.client import answers
 from interlock.control.config_files import degradations
-from interlock.control.context import Control
+from interlock.control.context import Auditing, Control, Settings
 from interlock.control.views import controller_view
 from interlock.embedded.alerts import delivery_views
 from interlock.embedded.alerts.delivery_rows import DeliveryState
+from interlock.embedded.audit.actors import this_user
+from interlock.embedded.audit.trail import AuditTrail, AuditWanted
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.engine import Engine
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.sqlite.store import SqliteStore
 from interlock.embedded.stream.dead_letters import DeadLetters
+from interlock.model.audit import AuditAction, AuditNote
 from interlock.model.config import JobType
 from interlock.ports.jobs import JobRunner
 
 _DECISION_SECONDS: Final = 2.0
+_AUDITING: Final = Auditing()
 
 
 @contextmanager
-def opened(path: Path, *, writing: bool) -> "Iterator[StoreBackend]":
-    """The store of that file; one that does not exist is an error, and stays that way."""
+def opened(path: Path, *, writing: bool, auditing: Auditing = _AUDITING) -> "Iterator[StoreBackend]":
+    """The store of that file; one that does not exist is an error, and stays that way. `auditing`: of its project."""
     clock = SystemClock()
     with (
         Database.open(path, clock=clock, create=False, read_only=not writing, inline=writing) as database,
         nearest_names(),
     ):
-        yield StoreBackend(database, clock)
+        yield StoreBackend(database, clock, auditing)
 
 
 class StoreBackend(ControlBackend):
@@ -42,18 +47,20 @@ class StoreBackend(ControlBackend):
 
     _look_seconds = 0.5
 
-    def __init__(self, database: Database, clock: SystemClock) -> None:
+    def __init__(self, database: Database, clock: SystemClock, auditing: Auditing = _AUDITING) -> None:
         super().__init__(SqliteStore(database, clock), clock)
         self.database = database
+        self._auditing = auditing
 
     @cached_property
     def _engine(self) -> Engine:
-        return Engine(self.database, self.clock, {}, new_id=lambda: uuid4().hex[:12])
+        settings = Settings(audit=self._auditing)
+        return Engine(self.database, self.clock, {}, new_id=lambda: uuid4().hex[:12], settings=settings)
 
-    @property
+    @cached_property
     def control(self) -> Control:
-        """What decides and writes."""
-        return self._engine.control
+        """What decides and writes, for the user of this command."""
+        return self._engine.control.acting(this_user())
 
     @cached_property
     def _reading(self) -> Control:
@@ -89,7 +96,10 @@ class StoreBackend(ControlBackend):
 
     def run_watchdog(self) -> answers.WatchdogPass:
         """One pass of the watchdog, now."""
-        return answers.WatchdogPass(failed_checks=self._engine.watch())
+        failed = self._engine.watch()
+        after = {"failedChecks": failed}
+        self._engine.audit.record(AuditNote(action=AuditAction.WATCHDOG_RUN, actor=this_user(), after=after))
+        return answers.WatchdogPass(failed_checks=failed)
 
     def alerts(
         self, *, state: str | None = None, channel: str | None = None, limit: int | None = 100
@@ -98,6 +108,28 @@ class StoreBackend(ControlBackend):
         wanted = None if state is None else DeliveryState(state)
         found = delivery_views.deliveries(self.database, state=wanted, channel=channel, limit=limit or ALL)
         return [answer(one, answers.Delivery) for one in found]
+
+    def audit(
+        self,
+        *,
+        pipeline: str | None = None,
+        actor: str | None = None,
+        action: str | Sequence[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        limit: int | None = 100,
+    ) -> list[answers.AuditRecord]:
+        """Who changed what, the latest first."""
+        names = () if action is None else (action,) if isinstance(action, str) else action
+        wanted = AuditWanted(
+            pipeline=pipeline,
+            actor=actor,
+            actions=tuple(AuditAction(name) for name in names),
+            since=instant(since),
+            until=instant(until),
+        )
+        found = AuditTrail(self.database).read(wanted, limit=limit or ALL)
+        return [answer(one, answers.AuditRecord) for one in found]
 
     def dead_letters(self, *, limit: int | None = 100) -> list[answers.DeadLetter]:
         """What was given up on, in the order it came."""

@@ -349,6 +349,32 @@ class Delivery(_Answer, frozen=True, kw_only=True):
     error: str = ""
 
 
+class Actor(_Answer, frozen=True, kw_only=True):
+    """Who changed something. `kind` is token, owner, os-user, anybody, job, folder or controller."""
+
+    kind: str
+    name: str
+    address: str = ""
+    os_user: str = ""
+
+
+class AuditRecord(_Answer, frozen=True, kw_only=True):
+    """A change on the record: who, from where, what, why, and what was there before and after."""
+
+    seq: int
+    at: datetime
+    action: str
+    actor: Actor
+    pipeline: str = ""
+    schedule: str = ""
+    date: str = ""
+    subject: str = ""
+    reason: str = ""
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    hash: str = ""
+
+
 class ProbeTrial(_Answer, frozen=True, kw_only=True):
     """What a probe saw when it was tried by hand, or why it failed."""
 

@@ -4,6 +4,7 @@ The shells turn each flow into a method of the same name, arguments and docstrin
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
@@ -212,6 +213,20 @@ class Core:
         """Send a test alert on one channel, or on all; what became of it on each."""
         sent = yield from self.exchange.call(requests.post_alerts_test(channel), answers.AlertTest, repeatable=False)
         return sent.channels
+
+    def audit(
+        self,
+        *,
+        pipeline: str | None = None,
+        actor: str | None = None,
+        action: str | Sequence[str] | None = None,
+        since: datetime | str | None = None,
+        until: datetime | str | None = None,
+        limit: int | None = 100,
+    ) -> Flow[list[answers.AuditRecord]]:
+        """Who changed what, the latest first. Needs a token for admin."""
+        asked = requests.list_audit(pipeline, actor, action, since, until)
+        return self.exchange.pages(asked, answers.AuditRecord, limit)
 
     def dead_letters(self, *, limit: int | None = 100) -> Flow[list[answers.DeadLetter]]:
         """What was given up on, in the order it came."""

@@ -178,6 +178,22 @@ def post_watchdog() -> Send:
     return Send(method="POST", path=f"{API}/watchdog/run")
 
 
+def list_audit(
+    pipeline: str | None,
+    actor: str | None,
+    action: str | Sequence[str] | None,
+    since: datetime | str | None,
+    until: datetime | str | None,
+) -> Send:
+    """Who changed what, the latest first."""
+    times = {"since": since, "until": until}
+    given = {name: None if at is None else _instant(at) for name, at in times.items()}
+    params: Params = _given(pipeline=pipeline, actor=actor, **given)
+    if action:
+        params = {**params, "action": [action] if isinstance(action, str) else list(action)}
+    return Send(method="GET", path=f"{API}/audit", params=params)
+
+
 def list_dead_letters() -> Send:
     """What was given up on."""
     return Send(method="GET", path=f"{API}/dlq")

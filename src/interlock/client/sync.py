@@ -101,6 +101,7 @@ class Client:
     alerts = _method(Core.alerts)
     test_alerts = _method(Core.test_alerts)
     run_probe = _method(Core.run_probe)
+    audit = _method(Core.audit)
     dead_letters = _method(Core.dead_letters)
     redrive = _method(Core.redrive)
 

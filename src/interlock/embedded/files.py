@@ -19,21 +19,20 @@ import msgspec
 from interlock import __version__
 from interlock.config.documents import Document
 from interlock.config.folders import ARCHETYPES, CALENDARS, Place, config_files, find_place, read_file
-from interlock.config.loader import LoadResult, load_paths
+from interlock.config.loader import Loaded, LoadResult, load_paths
 from interlock.config.problems import Problem
-from interlock.control import catalog, records
+from interlock.control import catalog
 from interlock.control import config_files as remembered
 from interlock.control.config_files import ConfigFolder, InvalidFile
 from interlock.control.context import Control
 from interlock.decide.config_folder import Folder, Verdict, judge, settled
+from interlock.embedded.audit.actors import folder_of, owner_of
 from interlock.embedded.targets import abilities
 from interlock.logs import get_logger
 from interlock.loops import Loop, Loops
-from interlock.model import keys
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import check_id
 from interlock.ownership import Trust
-from interlock.ports.store import Delete
 
 EVERY_SECONDS: Final = 1.0
 _NAMED: Final = 20
@@ -235,15 +234,23 @@ class FolderWatch:
         stored = catalog.calendars(self._control.store)
         for name, calendar in result.calendars.items():
             if stored.get(name) != calendar:
-                self._control.store.commit([catalog.put_calendar(calendar)])
-        return catalog.apply_configs(self._control, [(one.config, dict(one.document)) for one in result.configs])
+                catalog.apply_calendar(self._by_owner(self._folder), calendar)
+        changed: list[str] = []
+        for owner, configs in _by_owner(result).items():
+            control = self._control.acting(folder_of(owner))
+            changed += catalog.apply_configs(control, [(one.config, dict(one.document)) for one in configs])
+        return changed
+
+    def _by_owner(self, file: Path) -> Control:
+        """What decides and writes for whoever a file or folder belongs to."""
+        return self._control.acting(folder_of(owner_of(file)))
 
     def _forget_calendars(self, result: LoadResult, found: _Look) -> list[str]:
         """The calendars that came from here. One whose file is gone goes once no stored pipeline names it."""
         gone = set(self._known.calendars) - result.calendars.keys()
         if gone and not found.problem and not result.errors:
             for name in sorted(gone - catalog.calendars_in_use(self._control.store)):
-                self._control.store.commit([Delete(records.control_key(keys.CALENDARS, name))])
+                catalog.delete_calendar(self._by_owner(self._folder), name, reason="its file is gone")
                 gone.discard(name)
         return sorted({*result.calendars, *gone})
 
@@ -258,7 +265,7 @@ class FolderWatch:
         for name in verdict.removed:
             file = before.pipelines[name]
             why = "names another pipeline now" if _exists(file) else "is gone"
-            catalog.delete_config(self._control, name, reason=f"its file {_name(file)} {why}")
+            catalog.delete_config(self._by_owner(self._folder), name, reason=f"its file {_name(file)} {why}")
             del self._absent[name]
         folder = ConfigFolder(
             folder=before.folder if verdict.lost or found.problem else found.folder,
@@ -326,6 +333,14 @@ class FolderWatch:
     def _version(self, pipeline: str) -> str:
         found = catalog.stored(self._control.store, pipeline)
         return found.version if found is not None else ""
+
+
+def _by_owner(result: LoadResult) -> dict[str, list[Loaded]]:
+    """What was loaded, by who owns the files."""
+    found: dict[str, list[Loaded]] = {}
+    for one in result.configs:
+        found.setdefault(owner_of(Path(one.file)), []).append(one)
+    return found
 
 
 def _kept(before: ConfigFolder, files: dict[str, str], errors: Iterable[Problem]) -> dict[str, str]:

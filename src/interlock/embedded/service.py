@@ -18,7 +18,7 @@ from interlock.config.problems import Finding
 from interlock.control import writing
 from interlock.control.alerts.alert_channels import Alerting, build_alerting
 from interlock.control.alerts.alert_tests import ChannelTest
-from interlock.control.context import Control, Settings
+from interlock.control.context import Auditing, Control, Settings
 from interlock.control.pools import COMMANDS
 from interlock.control.views.controller_view import Workload
 from interlock.decide.quotas import SensorQuota
@@ -30,6 +30,8 @@ from interlock.embedded.access.tokens import Tokens
 from interlock.embedded.alerts import delivery_views
 from interlock.embedded.alerts.alerting import AlertDispatcher
 from interlock.embedded.alerts.delivery_rows import DeliveryState
+from interlock.embedded.audit.actors import this_user
+from interlock.embedded.audit.trail import AuditTrail
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.engine import Engine
 from interlock.embedded.files import Applied, FolderWatch
@@ -51,6 +53,7 @@ from interlock.jobs.command.output import OutputKept
 from interlock.jobs.secrets import SecretStore
 from interlock.logs import get_logger
 from interlock.loops import Loops
+from interlock.model.audit import AuditAction, AuditNote
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import InterlockError, StoreError
 from interlock.model.events import Event
@@ -95,6 +98,7 @@ class ServiceSettings:
     """Everybody on this machine may do everything, until there is a token."""
     accept_lost: bool = False
     """Go on with a store that lacks what was written last."""
+    audit: Auditing = field(default_factory=Auditing)
 
 
 class Service:
@@ -174,6 +178,11 @@ class Service:
     def store(self) -> SqliteStore:
         """The store."""
         return self.engine.store
+
+    @property
+    def audit(self) -> AuditTrail:
+        """Who changed what."""
+        return self.engine.audit
 
     @property
     def watchdog(self) -> WatchdogState:
@@ -259,6 +268,7 @@ class Service:
         self.alerts.start()
         self._running = True
         self.started_at = self.clock.now()
+        self._record_overrides()
         self.feed.start()
         if self._commands is not None:
             self._commands.watch_unfinished()
@@ -267,6 +277,13 @@ class Service:
         self._house.start()
         self.store_watch.start()
         return applied
+
+    def _record_overrides(self) -> None:
+        """Who starts it against its own judgement is on the record."""
+        if self.settings.accept_lost:
+            self.audit.record(AuditNote(action=AuditAction.LOSS_ACCEPTED, actor=this_user()))
+        if self.settings.insecure_no_auth:
+            self.audit.record(AuditNote(action=AuditAction.OPENED_TO_ALL, actor=this_user()))
 
     def refuse_new_work(self) -> None:
         """The end is near: whoever asks for something new is to ask the next controller. Safe in a signal handler."""
@@ -357,6 +374,7 @@ def _with_environment(settings: ServiceSettings) -> Settings:
         settings.control,
         environment={**for_jobs(settings.environment), **for_jobs(settings.control.environment)},
         pools={COMMANDS: _COMMANDS_AT_ONCE, **settings.pools},
+        audit=settings.audit,
     )
 
 

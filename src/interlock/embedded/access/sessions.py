@@ -17,8 +17,11 @@ from typing import Final
 import msgspec
 
 from interlock.embedded.access.tokens import Token, Tokens
+from interlock.embedded.audit.actors import of_token, this_user
+from interlock.embedded.audit.chain import append
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.sqlite.database import Database
+from interlock.model.audit import Actor, AuditAction, AuditNote
 from interlock.model.times import epoch_millis
 from interlock.ports.clock import Clock
 
@@ -55,10 +58,15 @@ class Sessions:
         self._lock = threading.Lock()
         self._known: dict[bytes, tuple[float, _Row | None]] = {}
 
-    def begin(self, token: Token) -> str:
+    def begin(self, token: Token, address: str = "") -> str:
         """A new session of a token; the value of its cookie, which is not kept."""
         now = self._now()
-        return self._database.write(lambda connection: _begin(connection, token.id, now))
+
+        def begin(connection: sqlite3.Connection) -> str:
+            self._record(connection, AuditAction.SESSION_BEGUN, token.id, address, "with a token")
+            return _begin(connection, token.id, now)
+
+        return self._database.write(begin)
 
     def find(self, value: str, address: str | None = None) -> Session | None:
         """The session of a cookie, if it is in force, from that address if one is given; this counts as use."""
@@ -75,28 +83,37 @@ class Sessions:
             self._touch(key, row, now)
         return Session(token)
 
-    def end(self, value: str) -> None:
+    def end(self, value: str, address: str = "") -> None:
         """End the session of a cookie; ending what has ended is no error."""
         key = _hash(value)
-        self._database.write(lambda connection: connection.execute("DELETE FROM sessions WHERE hash = ?", (key,)))
+
+        def end(connection: sqlite3.Connection) -> None:
+            sql = "DELETE FROM sessions WHERE hash = ? RETURNING token_id"
+            found = connection.execute(sql, (key,)).fetchone()
+            if found is not None:
+                self._record(connection, AuditAction.SESSION_ENDED, found[0], address)
+
+        self._database.write(end)
         with self._lock:
             self._known.pop(key, None)
 
     # --------------------------------------------------------------------------------------------------- codes
 
-    def make_code(self, token: Token) -> str:
-        """A code that begins a session once, within 5 minutes."""
+    def make_code(self, token: Token, by: Actor | None = None) -> str:
+        """A code that begins a session once, within 5 minutes; made by the user of this process, unless `by` is."""
         text, now = secrets.token_urlsafe(32), self._now()
         row = (_hash(text), token.id, now + CODE_MS)
 
         def insert(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM session_codes WHERE expires_ms <= ?", (now,))
             connection.execute("INSERT INTO session_codes (hash, token_id, expires_ms) VALUES (?, ?, ?)", row)
+            made = AuditNote(action=AuditAction.SESSION_CODE_MADE, actor=by or this_user(), subject=token.name)
+            append(connection, [made], epoch_millis(self._database.clock.now()))
 
         self._database.write(insert)
         return text
 
-    def redeem(self, code: str) -> str | None:
+    def redeem(self, code: str, address: str = "") -> str | None:
         """Exchange a code for a session: the value of its cookie; None for a code that is used up, old or unknown."""
         now = self._now()
 
@@ -105,6 +122,7 @@ class Sessions:
             found = connection.execute(sql, (_hash(code),)).fetchone()
             if found is None or found[1] <= now:
                 return None
+            self._record(connection, AuditAction.SESSION_BEGUN, found[0], address, "with a code")
             return found[0], _begin(connection, found[0], now)
 
         made = self._database.write(exchange)
@@ -112,6 +130,16 @@ class Sessions:
         if made is None or made[0] is None or self._tokens.usable_by_id(made[0]) is None:
             return None
         return made[1]
+
+    def _record(
+        self, connection: sqlite3.Connection, action: AuditAction, token_id: int | None, address: str, how: str = ""
+    ) -> None:
+        """Record what the holder of a token did, within the transaction that does it."""
+        found = connection.execute("SELECT name, local FROM tokens WHERE id = ?", (token_id,)).fetchone()
+        if found is not None:
+            actor = of_token(found[0], local=bool(found[1]), address=address)
+            made = AuditNote(action=action, actor=actor, subject=found[0], reason=how)
+            append(connection, [made], epoch_millis(self._database.clock.now()))
 
     # ------------------------------------------------------------------------------------------------- reading
 

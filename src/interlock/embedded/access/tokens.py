@@ -14,20 +14,23 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
 from ipaddress import ip_address, ip_network
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
+from interlock.embedded.audit.actors import this_user
+from interlock.embedded.audit.chain import append
 from interlock.embedded.sqlite.database import Database, Row
+from interlock.model.audit import Actor, AuditAction, AuditNote
 from interlock.model.durations import parse_duration
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import check_id
-from interlock.model.times import epoch_millis
+from interlock.model.times import epoch_millis, format_instant
 
 PREFIX: Final = "ilk_"
 OWN_NAME: Final = "interlock"
@@ -154,20 +157,24 @@ class Tokens:
         owners: Sequence[str] = (),
         networks: Sequence[str] = (),
         expires_at: datetime | None = None,
+        by: Actor | None = None,
     ) -> tuple[str, Token]:
-        """A new token, and what is known of it. The text is not kept: this is the only time that it can be shown."""
+        """A new token, and what is known of it. The text is not kept: this is the only time that it can be shown.
+
+        `by` (default: the user of this process) is recorded as the one who made it.
+        """
         chosen = tuple(dict.fromkeys(scopes))
         terms = Terms(pipelines=pipelines, owners=owners, networks=_networks(networks), expires_at=expires_at)
         _check(name, chosen, terms, self._now())
-        return self._insert(name, chosen, terms, local=False)
+        return self._insert(name, chosen, terms, by or this_user(), local=False)
 
     def create_local(self) -> str:
         """The owner's token: everything, forever. Its text, for the file that its owner alone can read."""
         taken = {token.name for token in self.list()}
         name = LOCAL_NAME if LOCAL_NAME not in taken else f"{LOCAL_NAME}-{len(taken)}"
-        return self._insert(name, (Scope.ADMIN,), Terms(), local=True)[0]
+        return self._insert(name, (Scope.ADMIN,), Terms(), this_user(), local=True)[0]
 
-    def _insert(self, name: str, scopes: Sequence[Scope], terms: Terms, *, local: bool) -> tuple[str, Token]:
+    def _insert(self, name: str, scopes: Sequence[Scope], terms: Terms, by: Actor, *, local: bool) -> tuple[str, Token]:
         text = PREFIX + secrets.token_urlsafe(32)
         row = (
             name,
@@ -180,8 +187,14 @@ class Tokens:
             None if terms.expires_at is None else epoch_millis(terms.expires_at),
             _text(terms.networks),
         )
+        made = _note(AuditAction.TOKEN_CREATED, by, name, after=_shown(row))
+
+        def insert(connection: sqlite3.Connection) -> int:
+            append(connection, [made], epoch_millis(self._now()))
+            return _insert(connection, row)
+
         try:
-            id_ = self._database.write(lambda connection: _insert(connection, row))
+            id_ = self._database.write(insert)
         except sqlite3.IntegrityError as error:
             raise InvalidValueError(f"there is a token {name!r} already: choose another --name") from error
         self.forget()
@@ -192,16 +205,31 @@ class Tokens:
         rows = self._database.read(f"SELECT {_COLUMNS} FROM tokens ORDER BY id")
         return [_token(row) for row in rows]
 
-    def revoke(self, name: str) -> Token:
+    def revoke(self, name: str, *, by: Actor | None = None) -> Token:
         """End a token, by its name; it stays in the list."""
         now = epoch_millis(self._now())
-        sql = "UPDATE tokens SET revoked_ms = coalesce(revoked_ms, ?) WHERE name = ?"
-        if not self._database.write(lambda connection: connection.execute(sql, (now, name)).rowcount):
-            raise _unknown(name)
-        self.forget()
-        return next(token for token in self.list() if token.name == name)
+        made = _note(AuditAction.TOKEN_REVOKED, by or this_user(), name)
 
-    def rotate(self, name: str, *, grace: timedelta = DEFAULT_GRACE, expires_at: datetime | None = None) -> str:
+        def end(connection: sqlite3.Connection) -> None:
+            sql = "UPDATE tokens SET revoked_ms = ? WHERE name = ? AND revoked_ms IS NULL"
+            if connection.execute(sql, (now, name)).rowcount:
+                append(connection, [made], now)
+
+        self._database.write(end)
+        self.forget()
+        ended = next((token for token in self.list() if token.name == name), None)
+        if ended is None:
+            raise _unknown(name)
+        return ended
+
+    def rotate(
+        self,
+        name: str,
+        *,
+        grace: timedelta = DEFAULT_GRACE,
+        expires_at: datetime | None = None,
+        by: Actor | None = None,
+    ) -> str:
         """A new text for a token. The one before works for the grace; without any, its sessions end as well."""
         text, now = PREFIX + secrets.token_urlsafe(32), self._now()
         before = next((token for token in self.list() if token.name == name), None)
@@ -218,6 +246,15 @@ class Tokens:
         )
 
         def replace(connection: sqlite3.Connection) -> None:
+            old = connection.execute("SELECT hash, expires_ms FROM tokens WHERE id = ?", (before.id,)).fetchone()
+            made = _note(
+                AuditAction.TOKEN_ROTATED,
+                by or this_user(),
+                name,
+                before=_secret_of(*old),
+                after=_secret_of(row[1], row[2]),
+            )
+            append(connection, [made], epoch_millis(now))
             sql = "UPDATE tokens SET old_hash = hash, old_until_ms = ?, hash = ?, expires_ms = ? WHERE id = ?"
             connection.execute(sql, row)
             if not grace:
@@ -351,6 +388,32 @@ def _hash(text: str) -> bytes:
 
 def _text(values: Sequence[str]) -> str:
     return msgspec.json.encode(list(values)).decode()
+
+
+def _note(
+    action: AuditAction,
+    by: Actor,
+    name: str,
+    *,
+    before: Mapping[str, object] | None = None,
+    after: Mapping[str, object] | None = None,
+) -> AuditNote:
+    return AuditNote(action=action, actor=by, subject=name, before=before or {}, after=after or {})
+
+
+def _secret_of(hash_: bytes, expires_ms: int | None) -> dict[str, object]:
+    """A token's text in the audit trail: the beginning of its hash, and until when it works."""
+    expires = _instant(expires_ms)
+    return {"digest": hash_.hex()[:16], "expiresAt": None if expires is None else format_instant(expires)}
+
+
+def _shown(row: tuple[Any, ...]) -> dict[str, object]:
+    """A new token in the audit trail; `row` is that of the table."""
+    _, hash_, scopes, pipelines, owners, _, local, expires, networks = row
+    limits = {"pipelines": pipelines, "owners": owners, "networks": networks}
+    given = {name: msgspec.json.decode(text) for name, text in limits.items()}
+    shown = {"scopes": msgspec.json.decode(scopes), **{name: found for name, found in given.items() if found}}
+    return {**shown, **_secret_of(hash_, expires), **({"local": True} if local else {})}
 
 
 def _insert(connection: sqlite3.Connection, row: tuple[object, ...]) -> int:

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +13,7 @@ from interlock.embedded.sqlite.database import Database
 from interlock.model.audit import CONTROLLER, AuditAction, AuditNote, AuditRecord
 from interlock.model.errors import StoreError
 from interlock.model.times import epoch_millis
+from interlock.ports.clock import Clock
 
 NEWEST: Final = 2**62
 _DROPPED_AT_ONCE: Final = 500
@@ -60,6 +62,11 @@ class AuditTrail:
         now_ms = epoch_millis(self._database.clock.now())
         self._database.write(lambda connection: append(connection, notes, now_ms))
 
+    def submit(self, *notes: AuditNote) -> None:
+        """As `record`, for who does not wait; what becomes of it shows in the trail alone."""
+        now_ms = epoch_millis(self._database.clock.now())
+        self._database.submit(lambda connection: append(connection, notes, now_ms))
+
     def read(self, wanted: AuditWanted, *, before: int = NEWEST, limit: int = 100) -> list[AuditEntry]:
         """Records with a number below `before`, the latest first."""
         where, values = ["seq < ?", f"seq >= ({_KEPT_FROM})"], list[Any]([before])
@@ -98,6 +105,12 @@ class AuditTrail:
         if not due and not waiting:
             return 0
         return self._database.write(lambda connection: _drop(connection, oldest, epoch_millis(now)))
+
+
+def record_in(path: Path, note: AuditNote, clock: Clock) -> None:
+    """Record something in the store of a file that nobody has open here."""
+    with Database.open(path, clock=clock, create=False, inline=True) as database:
+        AuditTrail(database).record(note)
 
 
 def head_of(row: Sequence[Any]) -> AuditHead:

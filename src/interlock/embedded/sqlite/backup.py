@@ -19,6 +19,9 @@ from typing import Final
 import msgspec
 
 from interlock import __version__
+from interlock.embedded.audit.actors import this_user
+from interlock.embedded.audit.chain import append
+from interlock.embedded.audit.trail import latest_head
 from interlock.embedded.process.discovery import StoreLock
 from interlock.embedded.sqlite.connection import (
     APPLICATION_ID,
@@ -27,11 +30,14 @@ from interlock.embedded.sqlite.connection import (
     connect,
     explain,
     latest_change,
+    open_store,
 )
 from interlock.embedded.sqlite.inspection import inspect, tables
 from interlock.embedded.sqlite.store_file import WAL
 from interlock.embedded.sqlite.store_mark import StoreMark, mark_file
+from interlock.model.audit import AuditAction, AuditNote
 from interlock.model.errors import InterlockError, StoreError
+from interlock.model.times import epoch_millis
 
 MANIFEST: Final = ".manifest.json"
 _CHUNK: Final = 1024 * 1024
@@ -160,6 +166,7 @@ def restore(file: Path, store: Path, now: datetime) -> Restored:
         # Whole and on the disk before anything that is there is touched.
         shutil.copyfile(file, fresh)
         fresh.chmod(0o600)
+        _record(fresh, file, store, manifest, now)
         _sync(fresh)
         replaced = _move_aside(store, now)
         fresh.replace(store)
@@ -171,6 +178,39 @@ def restore(file: Path, store: Path, now: datetime) -> Restored:
         lock.release()
     with _opened(store, "reading it") as connection:
         return Restored(store=store, change=latest_change(connection), manifest=manifest, replaced=replaced)
+
+
+def _record(fresh: Path, file: Path, store: Path, manifest: Manifest | None, now: datetime) -> None:
+    """Add to the trail of the backup that it is put in place, by whom, and where the trail of the other ended."""
+    connection = open_store(fresh, create=False, read_only=False)
+    try:
+        # One file again, which needs no log beside it.
+        connection.execute("PRAGMA journal_mode = DELETE")
+        head = latest_head(connection)
+        note = AuditNote(
+            action=AuditAction.STORE_RESTORED,
+            actor=this_user(),
+            subject=str(file.absolute()),
+            before={"head": _head_of(store)},
+            after={"head": None if head is None else str(head), "sha256": manifest.sha256 if manifest else None},
+        )
+        connection.execute("BEGIN IMMEDIATE")
+        append(connection, [note], epoch_millis(now))
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise explain(error, fresh, "recording the restore") from error
+    finally:
+        connection.close()
+
+
+def _head_of(store: Path) -> str | None:
+    """Where the trail of the store that is replaced ended; None when it has none, or cannot be read any more."""
+    try:
+        with _opened(store, "reading it") as connection:
+            head = latest_head(connection)
+            return None if head is None else str(head)
+    except StoreError:
+        return None
 
 
 def _verified(file: Path) -> Manifest | None:

@@ -10,7 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from interlock.embedded.alerts.delivery_rows import add_again
+from interlock.embedded.audit.actors import this_user
+from interlock.embedded.audit.chain import append
 from interlock.embedded.sqlite.database import Database, Row
+from interlock.model.audit import Actor, AuditAction, AuditNote
 from interlock.model.errors import InvalidValueError, StoreError
 from interlock.model.times import epoch_millis
 
@@ -31,6 +34,7 @@ _REARM: Final = """
 _EPOCH: Final = datetime.fromtimestamp(0, UTC)
 _MAX_ERROR: Final = 4000
 _CHUNK: Final = 500
+_SHOWN_IDS: Final = 100
 
 
 class LetterKind(StrEnum):
@@ -109,20 +113,21 @@ class DeadLetters:
         """How many there are."""
         return int(self._database.read("SELECT count(*) FROM dead_letters")[0][0])
 
-    def redrive(self, ids: Sequence[int] | None = None) -> int:
+    def redrive(self, ids: Sequence[int] | None = None, *, by: Actor | None = None) -> int:
         """Have these (None: all) done again: a change goes to the end of the stream of the consumer that failed on it,
         a timer is armed again, an alert is queued again behind those that wait. The letter goes in the same
         transaction; what fails again is a new letter.
 
-        How many there were. With None, letters of consumers that are no longer there stay.
+        How many there were. With None, letters of consumers that are no longer there stay. `by` (default: the user of
+        this process) is recorded as the one who had it done.
         """
-        now_ms = epoch_millis(self._database.clock.now())
+        now_ms, actor = epoch_millis(self._database.clock.now()), by or this_user()
         if ids is not None:
-            return self._database.write(lambda connection: _redrive(connection, _find(connection, ids), now_ms))
+            return self._database.write(lambda connection: _redrive(connection, _find(connection, ids), now_ms, actor))
         done, after = 0, 0
         while page := self.list(_CHUNK, after):
             after = page[-1].id
-            done += self._database.write(partial(_redrive_known, page, now_ms))
+            done += self._database.write(partial(_redrive_known, page, now_ms, actor))
         return done
 
     def purge(self, ids: Sequence[int] | None = None) -> int:
@@ -156,15 +161,15 @@ def _find(connection: sqlite3.Connection, ids: Sequence[int]) -> DeadLetterPage:
     return letters
 
 
-def _redrive_known(page: DeadLetterPage, now_ms: int, connection: sqlite3.Connection) -> int:
+def _redrive_known(page: DeadLetterPage, now_ms: int, by: Actor, connection: sqlite3.Connection) -> int:
     consumers = _consumers(connection)
     known = [letter for letter in page if letter.kind is not LetterKind.CHANGE or letter.source in consumers]
-    return _redrive(connection, known, now_ms)
+    return _redrive(connection, known, now_ms, by)
 
 
-def _redrive(connection: sqlite3.Connection, letters: DeadLetterPage, now_ms: int) -> int:
+def _redrive(connection: sqlite3.Connection, letters: DeadLetterPage, now_ms: int, by: Actor) -> int:
     consumers = _consumers(connection)
-    done = 0
+    done: list[int] = []
     for letter in letters:
         # Another process may just have redriven it.
         if not _delete(connection, letter.id):
@@ -176,8 +181,11 @@ def _redrive(connection: sqlite3.Connection, letters: DeadLetterPage, now_ms: in
                 connection.execute(_REARM, _with_text(letter.record, "payload"))
             case LetterKind.DELIVERY:
                 add_again(connection, letter.record, now_ms)
-        done += 1
-    return done
+        done.append(letter.id)
+    if done:
+        count = {"count": len(done), "ids": done[:_SHOWN_IDS]}
+        append(connection, [AuditNote(action=AuditAction.DEAD_LETTERS_REDRIVEN, actor=by, after=count)], now_ms)
+    return len(done)
 
 
 def _resend(connection: sqlite3.Connection, letter: DeadLetter, consumers: set[str]) -> None:
