@@ -58,6 +58,7 @@ TABLE: list[tuple[str, str, Any, set[str]]] = [
     ("GET", f"{V1}/stats/sla", None, {"read", "operate"}),
     ("GET", f"{V1}/graph?root=gold", None, {"read", "operate"}),
     ("GET", f"{V1}/hazards", None, {"read", "operate"}),
+    ("GET", f"{V1}/audit", None, set()),
     ("GET", f"{V1}/tokens", None, set()),
     ("POST", f"{V1}/tokens", {"name": "", "scopes": []}, set()),
     ("DELETE", f"{V1}/tokens/nobody", None, set()),
