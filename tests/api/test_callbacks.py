@@ -9,7 +9,9 @@ import pytest
 
 from interlock.embedded.access.callbacks import PATH, Callback, Callbacks, signing_key
 from interlock.embedded.access.tokens import Scope
+from interlock.embedded.audit.trail import AuditWanted
 from interlock.embedded.service import Service
+from interlock.model.audit import Actor, ActorKind, AuditAction
 from interlock.model.errors import StoreError
 from interlock.model.keys import RunKey
 from interlock.ports.jobs import JobRequest
@@ -66,7 +68,7 @@ def status(api: httpx.Client, name: str, wanted: str) -> dict[str, Any]:
     return until(lambda: found if (found := run(api, name))["status"] == wanted else None, f"{name} {wanted}")
 
 
-def test_a_success_is_reported_once(api: httpx.Client, started: Started) -> None:
+def test_a_success_is_reported_once(api: httpx.Client, started: Started, service: Service) -> None:
     url = started("reported")
     status(api, "reported", "RUNNING")
     answer = httpx.post(url, json={"result": "success"})
@@ -74,6 +76,8 @@ def test_a_success_is_reported_once(api: httpx.Client, started: Started) -> None
     assert answer.json()["event"] == "success"
     found = status(api, "reported", "COMPLETED")
     assert found["jobId"] == "job-7"
+    recorded = service.audit.read(AuditWanted(pipeline="reported", actions=(AuditAction.JOB_REPORTED,)))
+    assert [one.actor for one in recorded] == [Actor(ActorKind.JOB, found["runId"], "127.0.0.1")]
     for _ in range(2):
         again = problem(httpx.post(url, json={"result": "fail"}), 409, "conflict")
         assert "was reported already: success" in again["detail"]

@@ -25,7 +25,9 @@ class Written(_Answer, frozen=True, kw_only=True):
 
 
 class Sensor(_Answer, frozen=True, kw_only=True):
-    """The latest observation of a key. `read`: some rule of the pipeline reads it; `ttl`: epoch seconds."""
+    """The latest observation of a key. `read`: some rule of the pipeline reads it; `ttl`: epoch seconds; `by`: who
+    wrote it.
+    """
 
     pipeline: str
     key: str
@@ -34,6 +36,7 @@ class Sensor(_Answer, frozen=True, kw_only=True):
     period: str = ""
     read: bool = True
     ttl: int | None = None
+    by: str = ""
 
 
 class RuleResult(_Answer, frozen=True, kw_only=True):

@@ -33,9 +33,10 @@ T = TypeVar("T")
 
 RECEIVED: Final = "_receivedAt"
 DIGEST: Final = "_digest"
+WRITTEN_BY: Final = "_by"
 REFUSED: Final = "_refused"
 """Why a sensor that somebody wrote directly to the store counts as absent."""
-_OWN_SENSOR_FIELDS: Final = frozenset({RECEIVED, DIGEST, REFUSED, UNREADABLE, "_by", "ttl"})
+_OWN_SENSOR_FIELDS: Final = frozenset({RECEIVED, DIGEST, REFUSED, UNREADABLE, WRITTEN_BY, "ttl"})
 _NEVER: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TRIES: Final = 20
 
@@ -176,7 +177,7 @@ def sensor_item(data: Mapping[str, Any], received_at: datetime, *, ttl: int | No
     if ttl is not None:
         item["ttl"] = ttl
     if by:
-        item["_by"] = by
+        item[WRITTEN_BY] = by
     return item
 
 

@@ -31,7 +31,7 @@ from interlock.embedded.alerts import delivery_views
 from interlock.embedded.alerts.alerting import AlertDispatcher
 from interlock.embedded.alerts.delivery_rows import DeliveryState
 from interlock.embedded.audit.actors import this_user
-from interlock.embedded.audit.trail import AuditTrail
+from interlock.embedded.audit.trail import AuditHead, AuditTrail
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.engine import Engine
 from interlock.embedded.files import Applied, FolderWatch
@@ -162,6 +162,7 @@ class Service:
         self.refusing = False
         self._house = self.loops.add("housekeeping", self._keep_house, vital=False)
         self._running = False
+        self._audit_logged: AuditHead | None = None
         self.started_at: datetime | None = None
 
     @property
@@ -311,13 +312,25 @@ class Service:
             self._lock.release()
 
     def _keep_house(self) -> float:
-        """What commands wrote is not kept forever."""
+        """What commands wrote is not kept forever; the head of each day's audit trail is kept in the log, too."""
         try:
             if self._commands is not None:
                 self._commands.prune(self.settings.output)
         except (InterlockError, OSError) as error:
             _log.error("old command output could not be removed", error=str(error))
+        self._log_audit_head()
         return _HOUSEKEEPING_SECONDS
+
+    def _log_audit_head(self) -> None:
+        """Where logs are collected, the heads are out of reach of whoever can write to the store."""
+        try:
+            closed = self.audit.last_closed()
+        except StoreError as error:
+            _log.error("the audit trail cannot be read", error=str(error))
+            return
+        if closed is not None and closed != self._audit_logged:
+            self._audit_logged = closed
+            _log.info("a day of the audit trail is closed", day=closed.day, head=str(closed))
 
     # ------------------------------------------------------------------------------------------------- health
 

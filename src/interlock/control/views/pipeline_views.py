@@ -43,7 +43,9 @@ class PipelineDetail(PipelineSummary, frozen=True, kw_only=True):
 
 
 class SensorView(_View, frozen=True, kw_only=True):
-    """The latest observation of a key. `period` is the one it names for itself; `read`: some rule reads it."""
+    """The latest observation of a key. `period` is the one it names for itself; `read`: some rule reads it; `by`: who
+    wrote it, where that is known.
+    """
 
     pipeline: str
     key: str
@@ -52,6 +54,7 @@ class SensorView(_View, frozen=True, kw_only=True):
     period: str = ""
     read: bool = True
     ttl: int | None = None
+    by: str = ""
 
 
 class SensorPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +167,7 @@ def _sensor_view(found: Stored, key: str, item: dict[str, Any]) -> SensorView:
         period=str(own) if own else "",
         read=any(key_matches(name, key) for name in names),
         ttl=observed.ttl,
+        by=str(item.get(records.WRITTEN_BY, "")),
     )
 
 

@@ -93,6 +93,13 @@ class AuditTrail:
         rows = self._database.read(_HEAD)
         return head_of(rows[0]) if rows else None
 
+    def last_closed(self) -> AuditHead | None:
+        """The head of the latest day that is over: it does not change any more."""
+        today = f"{self._database.clock.now():%Y-%m-%d}"
+        sql = "SELECT day, last_seq, head FROM audit_days WHERE day < ? ORDER BY day DESC LIMIT 1"
+        rows = self._database.read(sql, (today,))
+        return head_of(rows[0]) if rows else None
+
     def prune(self, kept: timedelta) -> int:
         """Drop the days that are older than this, whole; how many records went, some at a time: call until it is 0.
 
