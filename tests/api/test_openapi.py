@@ -54,6 +54,7 @@ ROUTES = [
     ("GET", f"{V1}/stats/sla"),
     ("GET", f"{V1}/graph"),
     ("GET", f"{V1}/hazards"),
+    ("GET", f"{V1}/audit"),
     ("GET", f"{V1}/tokens"),
     ("POST", f"{V1}/tokens"),
     ("DELETE", f"{V1}/tokens/{{name}}"),

@@ -1,5 +1,6 @@
 """Which changes leave a note for the audit trail: those that are made for somebody, where a trail is kept."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +30,7 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def commit(self, writes: list[Write]) -> Conflict | None:
+    def commit(self, writes: Sequence[Write]) -> Conflict | None:
         conflict: Conflict | None = self._store.commit(writes)
         if conflict is None:
             found = [one.note for one in writes if isinstance(one, Put | Delete)]

@@ -91,6 +91,8 @@ def test_a_token_of_the_issuer_signs_on_under_its_subject(server: Process, issue
         return "oidc:alice@example.com" in events.text
 
     until(lambda: told() or None, "an event that names who asked")
+    asked = server.client.get(f"{V1}/audit?action=rerun-requested", headers=bearer(issuer.token())).json()["items"]
+    assert asked[0]["actor"] == {"kind": "sign-on", "name": "oidc:alice@example.com", "address": "127.0.0.1"}
     assert issuer.token().split(".")[2] not in server.log.read_text()
 
 

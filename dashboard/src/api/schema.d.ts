@@ -854,6 +854,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Who changed what
+         * @description Every change by a person, a token or a job, with what was there before and after: digests of configs and secrets,
+         *     never these themselves. `404` from a console over AWS, where no trail is kept.
+         */
+        get: operations["listAudit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/healthz": {
         parameters: {
             query?: never;
@@ -920,6 +941,24 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * Actor
+         * @description Who changes something, and from where.
+         */
+        Actor: {
+            kind: components["schemas"]["ActorKind"];
+            name: string;
+            /** @default  */
+            address: string;
+            /** @default  */
+            osUser: string;
+        };
+        /**
+         * ActorKind
+         * @description What an actor is.
+         * @enum {string}
+         */
+        ActorKind: "anybody" | "controller" | "folder" | "job" | "os-user" | "owner" | "sign-on" | "token";
+        /**
          * Applied
          * @description What became of a config. `changed` is false when the same was applied already.
          */
@@ -952,6 +991,60 @@ export interface components {
             endedAt?: string | null;
             /** @default  */
             outcome: string;
+        };
+        /**
+         * AuditAction
+         * @description What was done. `ACTIONS` says when each is recorded.
+         * @enum {string}
+         */
+        AuditAction: "access-refused" | "alerts-tested" | "audit-pruned" | "calendar-applied" | "calendar-deleted" | "dead-letters-redriven" | "job-reported" | "loss-accepted" | "opened-to-all" | "pipeline-applied" | "pipeline-deleted" | "probe-tried" | "rerun-requested" | "run-cancelled" | "run-claimed" | "sensor-deleted" | "sensor-written" | "session-begun" | "session-code-made" | "session-ended" | "store-backed-up" | "store-restored" | "token-created" | "token-revoked" | "token-rotated" | "watchdog-run";
+        /**
+         * AuditEntry
+         * @description A record, with its hash.
+         */
+        AuditEntry: {
+            seq: number;
+            at: string;
+            action: string;
+            actor: components["schemas"]["Actor"];
+            /** @default  */
+            pipeline: string;
+            /** @default  */
+            schedule: string;
+            /** @default  */
+            date: string;
+            /** @default  */
+            subject: string;
+            /** @default  */
+            reason: string;
+            before?: {
+                [key: string]: unknown;
+            };
+            after?: {
+                [key: string]: unknown;
+            };
+            hash: string;
+        };
+        /**
+         * AuditHead
+         * @description Where the trail stands: the latest record and its hash. Kept elsewhere, it shows later that nothing changed.
+         */
+        AuditHead: {
+            day: string;
+            seq: number;
+            hash: string;
+        };
+        /**
+         * AuditPage
+         * @description Some records, the latest first; `next` is the cursor of the following page, null on the last.
+         *
+         *     `head` is the latest record of the whole trail and its hash. Kept elsewhere, it shows later whether the trail was
+         *     changed: `interlock audit verify --head SEQ:HASH`. Null while there is no record.
+         */
+        AuditPage: {
+            items: components["schemas"]["AuditEntry"][];
+            next?: number | null;
+            head?: components["schemas"]["AuditHead"] | null;
         };
         /**
          * Batch
@@ -2023,7 +2116,8 @@ export interface components {
         };
         /**
          * SensorView
-         * @description The latest observation of a key. `period` is the one it names for itself; `read`: some rule reads it.
+         * @description The latest observation of a key. `period` is the one it names for itself; `read`: some rule reads it; `by`: who
+         *     wrote it, where that is known.
          */
         SensorView: {
             pipeline: string;
@@ -2037,6 +2131,8 @@ export interface components {
             /** @default true */
             read: boolean;
             ttl?: number | null;
+            /** @default  */
+            by: string;
         };
         /**
          * SessionAsked
@@ -7829,6 +7925,130 @@ export interface operations {
             };
             /** @description The body is too large. */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The address is too long. */
+            414: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The Host is not this controller's. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The request can be read but is not acceptable; `errors` lists what is wrong. */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The caller writes too fast, or holds too much at once; `Retry-After` says when to come back. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The store cannot do this now; try again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listAudit: {
+        parameters: {
+            query?: {
+                /** @description Only of this pipeline. */
+                pipeline?: string | null;
+                /** @description Only of this actor: a token's or a user's name. */
+                actor?: string | null;
+                /** @description Only of these actions; may be repeated. */
+                action?: components["schemas"]["AuditAction"][] | null;
+                /** @description From this instant: RFC 3339, or epoch seconds or milliseconds. */
+                since?: string | null;
+                /** @description Before this instant, as `since`. */
+                until?: string | null;
+                /** @description The `next` of the page before. */
+                cursor?: number;
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Request fulfilled, document follows */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditPage"];
+                };
+            };
+            /** @description The request cannot be read: malformed JSON or a malformed request. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description A token is required, or this one does not work. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description The token does not allow this. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description There is no such thing; for a pipeline, with the nearest names. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description This address has other methods. */
+            405: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -21,7 +21,7 @@ from interlock.api.write_rates import WriteRates
 from interlock.control import catalog
 from interlock.control.context import Control
 from interlock.control.views import pipeline_views
-from interlock.embedded.access.sign_on import OidcRefusedError, is_signed
+from interlock.embedded.access.sign_on import NO_ID, OidcRefusedError, is_signed
 from interlock.embedded.access.tokens import Scope, Token
 from interlock.embedded.audit.actors import of_token
 from interlock.model.audit import Actor, ActorKind, AuditAction, AuditNote
@@ -48,6 +48,8 @@ class Principal(msgspec.Struct, frozen=True):
         """The caller, as the audit trail names them."""
         if self.token is None:
             return Actor(ActorKind.ANYBODY, self.name, self.address)
+        if self.token.id == NO_ID:
+            return Actor(ActorKind.SIGN_ON, self.name, self.address)
         return of_token(self.name, local=self.token.local, address=self.address)
 
     def acting(self, service: Served) -> Control:

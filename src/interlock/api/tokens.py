@@ -144,7 +144,7 @@ def rotate_token(
     if all(one.name != name for one in service.tokens.list()):
         raise not_found(f"there is no token {name!r}")
     expires = expiry(data.expires, service.clock.now()) if data.expires is not None else None
-    text = service.tokens.rotate(name, grace=parse_duration(data.grace), expires_at=expires)
+    text = service.tokens.rotate(name, grace=parse_duration(data.grace), expires_at=expires, by=caller.actor)
     _log.info("token rotated", token=name, by=caller.name)
     known = next(one for one in service.tokens.list() if one.name == name)
     return TokenMade(token=text, known=known)

@@ -353,7 +353,7 @@ class Delivery(_Answer, frozen=True, kw_only=True):
 
 
 class Actor(_Answer, frozen=True, kw_only=True):
-    """Who changed something. `kind` is token, owner, os-user, anybody, job, folder or controller."""
+    """Who changed something. `kind` is token, sign-on, owner, os-user, anybody, job, folder or controller."""
 
     kind: str
     name: str

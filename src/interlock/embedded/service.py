@@ -262,6 +262,7 @@ class Service:
         """Run; returns once everything is under way, with what the folder of pipelines led to."""
         # Every consumer is registered before anything is swept or applied, so that no change is missed. The files are
         # applied before anything is driven: nothing is opened by what they no longer say.
+        self._record_overrides()
         self.alerts.register()
         self.engine.register()
         applied = self.files.apply(starting=True) if self.files is not None else Applied()
@@ -269,7 +270,6 @@ class Service:
         self.alerts.start()
         self._running = True
         self.started_at = self.clock.now()
-        self._record_overrides()
         self.feed.start()
         if self._commands is not None:
             self._commands.watch_unfinished()

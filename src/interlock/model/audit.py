@@ -79,6 +79,8 @@ class ActorKind(StrEnum):
 
     TOKEN = "token"
     """A bearer token, or a session that was begun with it: `name` is the token's."""
+    SIGN_ON = "sign-on"
+    """A person or program with a token of the sign-on: `name` is the subject that it names."""
     OWNER = "owner"
     """The user who runs the controller, over the API of their own machine."""
     OS_USER = "os-user"
