@@ -221,10 +221,12 @@ def test_the_trail_comes_in_pages(bank: Bank) -> None:
 
 def test_the_command_shows_and_verifies_it(bank: Bank) -> None:
     folder = bank.process.folder
-    shown = interlock(folder, "audit", "--pipeline", "runs", "--actor", "olga", "--since", "1d", "--json")
-    assert [one["action"] for one in json.loads(shown.stdout)["records"]] == ["run-cancelled", "rerun-requested"]
-    table = interlock(folder, "audit", "--action", "run-cancelled")
-    assert "wrong input" in table.stdout
+    bank.done("ann", "PUT", "pipelines/shown", pipeline("shown"))
+    bank.done("olga", "POST", "pipelines/shown/reruns", {"date": DAY, "reason": "late correction"})
+    shown = interlock(folder, "audit", "--pipeline", "shown", "--actor", "olga", "--since", "1d", "--json")
+    assert [one["action"] for one in json.loads(shown.stdout)["records"]] == ["rerun-requested"]
+    table = interlock(folder, "audit", "--action", "rerun-requested")
+    assert "late correction" in table.stdout
     over = interlock(folder, "audit", "--url", bank.process.url, "--limit", "2", "--json", environment=_as(bank, "ann"))
     assert len(json.loads(over.stdout)["records"]) == 2
     whole = interlock(folder, "audit", "verify", "--json")
