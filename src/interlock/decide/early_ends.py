@@ -43,5 +43,13 @@ def judge(run: Run, now: datetime) -> EarlyEnd:
     in_a_row = 1 if now - began >= LIVED else run.early_ends + 1
     if in_a_row >= MOST:
         return EarlyEnd(AfterEarlyEnd.GIVE_UP, in_a_row)
-    pause = FIRST_PAUSE * (1 << (in_a_row - 2)) if in_a_row > 1 else timedelta(0)
-    return EarlyEnd(AfterEarlyEnd.GO_ON if now >= began + pause else AfterEarlyEnd.LATER, in_a_row)
+    return EarlyEnd(AfterEarlyEnd.GO_ON if now >= began + _pause(in_a_row) else AfterEarlyEnd.LATER, in_a_row)
+
+
+def followed_from(run: Run) -> datetime:
+    """From when on the current part, should its execution have ended early, is followed by the next."""
+    return (run.part_at or run.opened_at) + _pause(run.early_ends + 1)
+
+
+def _pause(in_a_row: int) -> timedelta:
+    return FIRST_PAUSE * (1 << (in_a_row - 2)) if in_a_row > 1 else timedelta(0)

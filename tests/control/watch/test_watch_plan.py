@@ -4,9 +4,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from interlock.control import catalog, records
 from interlock.control.watch import watch_plan
+from interlock.decide import early_ends
 from interlock.model.events import EventType
 from interlock.simulation.scenario import inline_scenario
 from tests.safety.faults import FaultyWorld
@@ -101,3 +103,14 @@ def test_awaited_post_run_data_is_looked_at() -> None:
 
 def test_a_dry_run_promises_nothing() -> None:
     assert look(dryRun=True) is None
+
+
+def test_the_instant_from_which_an_attempt_without_an_execution_goes_on_is_looked_at() -> None:
+    """Two executions that ended early in a row: the next part begins five minutes after the second did, not before."""
+    world = staged(pipeline(validation={"rules": [{"key": "rows", "check": "exists"}]}), until="+15m")
+    store, run = control_of(world).store, run_of(world)
+    began = world.clock.now() - timedelta(minutes=1)
+    store.commit([records.put_run(replace(run, part_at=began, early_ends=1, version=run.version + 1), run)])
+    found = watch_plan.next_look(control_of(world))
+    assert found is not None
+    assert found <= began + early_ends.FIRST_PAUSE

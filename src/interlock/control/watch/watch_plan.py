@@ -10,7 +10,7 @@ from datetime import datetime, time, timedelta
 
 from interlock.control import catalog, promises, records, reruns
 from interlock.control.context import Control
-from interlock.decide import cron, sla, watchdog
+from interlock.decide import cron, early_ends, sla, watchdog
 from interlock.decide.expected import expected_granularity
 from interlock.model import keys
 from interlock.model.config import Check, PipelineConfig, Schedule, clock_time
@@ -46,6 +46,7 @@ def _of_records(control: Control, pipeline: str) -> Iterator[datetime]:
             yield from (at for at in (run.lease_until, run.retry_at) if at is not None)
             if run.lease_until is not None:
                 yield run.lease_until - control.settings.lease_margin
+            yield early_ends.followed_from(run)
     for _, asked in reruns.undecided(control.store, pipeline):
         yield asked.at + reruns.LOST_AFTER
     for record in control.store.query(Table.CONTROL, pk, keys.AWAITED):
