@@ -1,5 +1,6 @@
 # Rights on what pipelines run and look at: nothing unless asked for, and then for the ARNs given.
-# `look` is what following a job needs, `start` what starting and stopping it needs.
+# `look` is what following a job needs, `start` what starting and stopping it needs. What a job wrote is read by
+# whoever asks for it (`interlock logs`), with rights of his own.
 
 locals {
   # The account of Glue writes its logs into groups of these names; a group of one's own is named in glue_log_group_arns.
@@ -7,7 +8,6 @@ locals {
     "arn:${local.partition}:logs:${local.place}:log-group:/aws-glue/jobs/*",
   ]
   sfn_execution_arns = [for arn in var.sfn_trigger_arns : "${replace(arn, ":stateMachine:", ":execution:")}:*"]
-  lambda_log_groups  = [for arn in var.lambda_trigger_arns : "arn:${local.partition}:logs:${element(split(":", arn), 3)}:${element(split(":", arn), 4)}:log-group:/aws/lambda/${element(split(":", arn), 6)}:*"]
   emr_job_runs       = [for arn in var.emr_serverless_application_arns : "${arn}/jobruns/*"]
 
   look_statements = concat(
@@ -22,7 +22,7 @@ locals {
         # Glue reports success for a driver that swallowed its exception: its log says what happened.
         Sid      = "ReadGlueLogs"
         Effect   = "Allow"
-        Action   = ["logs:FilterLogEvents", "logs:GetLogEvents"]
+        Action   = ["logs:FilterLogEvents"]
         Resource = local.glue_log_groups
       },
     ] : statement if var.enable_glue_trigger],
@@ -30,7 +30,7 @@ locals {
       {
         Sid      = "LookAtEmr"
         Effect   = "Allow"
-        Action   = ["elasticmapreduce:DescribeCluster", "elasticmapreduce:DescribeStep", "elasticmapreduce:ListSteps"]
+        Action   = ["elasticmapreduce:DescribeStep", "elasticmapreduce:ListSteps"]
         Resource = var.emr_cluster_arns
       },
     ] : statement if var.enable_emr_trigger],
@@ -116,15 +116,8 @@ locals {
       {
         Sid      = "CallFunctions"
         Effect   = "Allow"
-        Action   = ["lambda:GetFunctionConfiguration", "lambda:InvokeFunction"]
+        Action   = ["lambda:InvokeFunction"]
         Resource = concat(var.lambda_trigger_arns, [for arn in var.lambda_trigger_arns : "${arn}:*"])
-      },
-      {
-        # The output of a call that was lost is looked for in the function's log.
-        Sid      = "ReadFunctionLogs"
-        Effect   = "Allow"
-        Action   = ["logs:FilterLogEvents", "logs:GetLogEvents"]
-        Resource = local.lambda_log_groups
       },
     ] : statement if var.enable_lambda_trigger],
   )
@@ -165,16 +158,19 @@ locals {
       },
     ] : statement if length(var.secret_kms_key_arns) > 0],
   )
-  # Channels name their secrets, too; the Slack token has a variable of its own.
-  alert_secret_statements = concat(
-    local.secret_statements,
-    [for statement in [
-      {
-        Sid      = "ReadSlackToken"
-        Effect   = "Allow"
-        Action   = ["secretsmanager:GetSecretValue"]
-        Resource = [var.slack_secret_arn]
-      },
-    ] : statement if var.slack_secret_arn != null],
-  )
+  # Channels take their secrets from variables; the Slack token may be a secret.
+  alert_secret_statements = [for statement in [
+    {
+      Sid      = "ReadSlackToken"
+      Effect   = "Allow"
+      Action   = ["secretsmanager:GetSecretValue"]
+      Resource = [var.slack_secret_arn]
+    },
+    {
+      Sid      = "OpenSlackToken"
+      Effect   = "Allow"
+      Action   = ["kms:Decrypt"]
+      Resource = var.secret_kms_key_arns
+    },
+  ] : statement if var.slack_secret_arn != null && (statement.Sid == "ReadSlackToken" || length(var.secret_kms_key_arns) > 0)]
 }

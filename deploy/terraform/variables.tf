@@ -344,7 +344,7 @@ variable "probe_bucket_arns" {
 # ---------------------------------------------------------------------------------------------------------- secrets
 
 variable "secret_arns" {
-  description = "Secrets that jobs, probes and alert channels may name as $${secretsmanager:ARN}."
+  description = "Secrets that jobs and probes may name as $${secretsmanager:ARN}."
   type        = list(string)
   default     = []
 
@@ -355,7 +355,7 @@ variable "secret_arns" {
 }
 
 variable "ssm_parameter_names" {
-  description = "Parameters that jobs, probes and alert channels may name as $${ssm:NAME}."
+  description = "Parameters that jobs and probes may name as $${ssm:NAME}."
   type        = list(string)
   default     = []
 

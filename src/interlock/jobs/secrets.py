@@ -95,6 +95,12 @@ def _of_parameter_store(name: str) -> str:
     return str(answer["Parameter"]["Value"])
 
 
+_ACTIONS: Final = {"secretsmanager": "secretsmanager:GetSecretValue", "ssm": "ssm:GetParameter"}
+_HINTS: Final = {
+    "AccessDeniedException": ": whoever runs the controller needs {action} on it, and kms:Decrypt on a key of its own",
+    "ParameterNotFound": ": there is no such parameter in the controller's region",
+    "ResourceNotFoundException": ": there is no such secret",
+}
 # What AWS says when asking again cannot help.
 _REFUSED_BY_AWS: Final = frozenset(
     {
@@ -122,7 +128,8 @@ def _ask_aws(service: str, region: str | None, name: str, ask: Callable[[Any], M
         return ask(boto3.client(service, region_name=region))
     except ClientError as error:
         code = error.response["Error"]["Code"]
-        raise SecretError(f"${{{name}}}: AWS answered {code}", permanent=code in _REFUSED_BY_AWS) from error
+        hint = _HINTS.get(code, "").format(action=_ACTIONS[service])
+        raise SecretError(f"${{{name}}}: AWS answered {code}{hint}", permanent=code in _REFUSED_BY_AWS) from error
     except BotoCoreError as error:
         raise SecretError(f"${{{name}}}: {error}", permanent=False) from error
 

@@ -5,16 +5,20 @@ from pathlib import Path
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from interlock.aws.names import Function, Queue
 from interlock.cli import aws_backend
-from interlock.control import reruns, writing
+from interlock.control import records, reruns, writing
 from interlock.control.alerts.delivering import Sent
 from interlock.control.alerts.delivery_records import StoredLedger
+from interlock.embedded.clock import SystemClock
 from interlock.model.keys import RunKey
+from interlock.model.run import RunStatus
 from tests.api.running import pipeline
 from tests.aws.cli.deployed import ADDRESS, Deployed
 from tests.cli.stage import DAY, Stage
+from tests.jobs.aws.moto_services import Aws
 
 
 def write(folder: Path, *documents: dict[str, object]) -> Path:
@@ -133,6 +137,30 @@ def test_the_output_of_a_job(stage: Stage, environment: Deployed, tmp_path: Path
     said = stage.run("logs", "gold", "--date", DAY)
     assert said.code == 0, said.err
     assert stage.json("logs", "gold", "--date", DAY)["text"] == said.out
+
+
+def test_the_output_of_a_glue_job_is_read_from_cloudwatch(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
+    glue, aws, now = environment.client("glue"), Aws(), SystemClock().now()
+    aws.glue_job("etl")
+    job_id = glue.start_job_run(JobName="etl")["JobRunId"]
+    applied(stage, environment, tmp_path, pipeline("gold", job={"type": "glue", "config": {"jobName": "etl"}}))
+    ready(environment)
+    store = environment.controller.store
+    run = records.get_run(store, RunKey("gold", "stream", DAY))
+    assert run is not None
+    running = replace(run, status=RunStatus.RUNNING, run_id="r-1", job_id=job_id, version=run.version + 1)
+    store.commit([records.put_run(running, run)])
+
+    aws.log("test/log/output", job_id, now, "read 100 rows", "wrote 5 rows")
+    assert stage.good("logs", "gold", "--date", DAY).splitlines() == ["read 100 rows", "wrote 5 rows"]
+    pieces = stage.good("logs", "gold", "--date", DAY, "--json")
+    first, _ = json.JSONDecoder().raw_decode(pieces)
+    assert first["link"].startswith("https://us-east-1.console.aws.amazon.com/gluestudio/")
+
+    environment.denied.add("logs:GetLogEvents")
+    refused = stage.refused("logs", "gold", "--date", DAY)
+    assert "logs" in refused
+    assert "AccessDenied" in refused
 
 
 def test_trying_a_probe(stage: Stage, environment: Deployed, tmp_path: Path) -> None:

@@ -75,7 +75,8 @@ class Calls:
         original: Any = BaseClient._make_api_call
 
         def make(client: Any, operation: str, arguments: dict[str, Any]) -> Any:
-            if self._inside:
+            # A role is assumed on the way to another call, but it is the caller who assumes it.
+            if self._inside and client.meta.service_model.service_name != "sts":
                 return original(client, operation, arguments)
             return self._answer(client, operation, arguments, lambda: original(client, operation, arguments))
 

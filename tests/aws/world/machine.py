@@ -183,7 +183,7 @@ class StateMachine:
     def __call__(self, call: Call) -> Any:
         """One call of the API; those about another machine are moto's."""
         named = call.arguments.get("stateMachineArn") or call.arguments.get("executionArn") or self.planned.arn
-        if _machine_of(named) != self.planned.name:
+        if _machine_of(named) != self.planned.name or call.operation == "CreateStateMachine":
             return call.forward()
         match call.operation:
             case "StartExecution":

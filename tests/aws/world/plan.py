@@ -48,6 +48,9 @@ class PlannedFunction:
     environment: Mapping[str, str]
     role: str
     timeout: timedelta = timedelta(seconds=60)
+    traced: bool = False
+    network: tuple[str, ...] = ()
+    """The subnets and security groups that it joins."""
 
     @property
     def arn(self) -> str:
@@ -143,6 +146,8 @@ class Plan:
     schedule_groups: tuple[str, ...]
     policies: Mapping[str, tuple[Statement, ...]] = field(default_factory=dict)
     """By role: the statements of all policies it has."""
+    key: str | None = None
+    """The KMS key with which everything is encrypted."""
 
     def has_function(self, name: str) -> bool:
         """Is there a function of that name or ARN?"""

@@ -11,8 +11,11 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, Final
 
+from moto.secretsmanager.models import secretsmanager_backends
+from moto.ssm.models import ssm_backends
+
 from tests.aws.world.calls import Call
-from tests.aws.world.plan import Plan, PlannedFunction, Statement, arn
+from tests.aws.world.plan import ACCOUNT, REGION, Plan, PlannedFunction, Statement, arn
 
 _TRANSACTED: Final = {
     "Put": "dynamodb:PutItem",
@@ -25,6 +28,9 @@ _PREFIXES: Final = {"stepfunctions": "states"}
 _BATCHES: Final = {"SendMessageBatch": "SendMessage", "ChangeMessageVisibilityBatch": "ChangeMessageVisibility"}
 _STREAM: Final = ("DescribeStream", "GetRecords", "GetShardIterator")
 _QUEUE: Final = ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")
+_TRACING: Final = ("PutTelemetryRecords", "PutTraceSegments")
+# Lambda Developer Guide, "Giving Lambda functions access to resources in an Amazon VPC", "Required IAM permissions".
+_INTERFACES: Final = ("AssignPrivateIpAddresses", "DeleteNetworkInterface", "UnassignPrivateIpAddresses")
 _LOGS: Final = ("CreateLogStream", "PutLogEvents")
 
 # Step Functions Developer Guide, "Using CloudWatch Logs to log execution history": what the machine's role needs.
@@ -71,7 +77,9 @@ def needs(call: Call) -> Iterator[Need]:
                 yield Need("events:PutEvents", arn("events", f"event-bus/{bus}"))
         case "lambda", operation:
             action = "InvokeFunction" if operation == "Invoke" else operation
-            yield Need(f"lambda:{action}", arn("lambda", f"function:{arguments['FunctionName'].rpartition(':')[2]}"))
+            version = f":{arguments['Qualifier']}" if "Qualifier" in arguments else ""
+            function = f"function:{arguments['FunctionName'].rpartition(':')[2]}{version}"
+            yield Need(f"lambda:{action}", arn("lambda", function))
         case "stepfunctions", operation:
             resource = arguments.get("executionArn") or arguments.get("stateMachineArn") or "*"
             yield Need(f"{_PREFIXES[call.service]}:{operation}", resource)
@@ -120,10 +128,24 @@ def _of_target(call: Call) -> Iterator[Need]:
             yield Need(f"s3:{action}", f"arn:aws:s3:::{arguments['Bucket']}")
         case "secretsmanager":
             yield Need(f"secretsmanager:{operation}", arguments["SecretId"])
+            yield from _opened(_key_of_secret(arguments["SecretId"]))
         case "ssm":
             yield Need(f"ssm:{operation}", arn("ssm", f"parameter/{arguments['Name'].removeprefix('/')}"))
+            parameters = ssm_backends[ACCOUNT][REGION]._parameters.get(arguments["Name"]) or []
+            yield from _opened(next((one.keyid for one in parameters), None))
         case "sts":
             yield Need(f"sts:{operation}", arguments["RoleArn"])
+
+
+def _key_of_secret(arn_: str) -> str | None:
+    secrets = secretsmanager_backends[ACCOUNT][REGION].secrets.values()
+    return next((getattr(one, "kms_key_id", None) for one in secrets if one.arn == arn_), None)
+
+
+def _opened(key: str | None) -> Iterator[Need]:
+    """A secret under a key of one's own is decrypted in the name of who reads it; AWS's own key asks for nothing."""
+    if key is not None and key.startswith("arn:"):
+        yield Need("kms:Decrypt", key)
 
 
 def _table(name: str) -> str:
@@ -140,6 +162,11 @@ def needs_of_services(plan: Plan, role: str) -> Iterator[Need]:
             if function.arn in plan.machine.definition:
                 yield Need("lambda:InvokeFunction", function.arn)
         yield from (Need(f"logs:{one}", "*") for one in _DELIVERY)
+        if any(one.traced for one in plan.functions):
+            yield from (Need(f"xray:{one}", "*") for one in _TRACING)
+    if plan.key is not None:
+        # Of tables, queues and environments: "How Amazon DynamoDB uses AWS KMS", "Amazon SQS: least-privilege policy".
+        yield from (Need(f"kms:{one}", plan.key) for one in ("Decrypt", "GenerateDataKey"))
     for queue in plan.queues:
         if role.endswith("-scheduler") and queue.name.endswith(("-timers", "-scheduler-dlq")):
             yield Need("sqs:SendMessage", queue.arn)
@@ -149,6 +176,13 @@ def _of_function(plan: Plan, function: PlannedFunction) -> Iterator[Need]:
     yield from (
         Need(f"logs:{one}", arn("logs", f"log-group:/aws/lambda/{function.name}:log-stream:x")) for one in _LOGS
     )
+    if function.traced:
+        yield from (Need(f"xray:{one}", "*") for one in _TRACING)
+    if function.network:
+        interface = arn("ec2", "network-interface/eni-1")
+        yield from (Need("ec2:CreateNetworkInterface", arn("ec2", one)) for one in function.network)
+        yield from (Need(f"ec2:{one}", interface) for one in ("CreateNetworkInterface", *_INTERFACES))
+        yield from (Need(f"ec2:{one}", "*") for one in ("DescribeNetworkInterfaces", "DescribeSubnets"))
     for mapping in plan.mappings:
         if mapping.function != function.name:
             continue

@@ -12,10 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from moto.glue.models import glue_backends
+
 from interlock.simulation.scenario import Scenario
 from tests.aws.world.calls import Call
 from tests.aws.world.functions import Modules
-from tests.aws.world.plan import Plan, PlannedFunction
+from tests.aws.world.plan import REGION, Plan, PlannedFunction
 from tests.aws.world.play import AwsWorld
 from tests.aws.world.terraform import shipped
 from tests.jobs.aws.moto_services import Aws, played_jobs
@@ -97,7 +99,9 @@ class TargetWorld(AwsWorld):
             self.cloud.bus.publish(source, detail_type, detail)
 
     def _end_glue(self, job: str, run_id: str) -> None:
-        (run,) = (one for one in self.aws.glue_runs(job) if one.job_run_id == run_id)
+        accounts = [backends[REGION] for backends in glue_backends.values()]
+        runs: list[Any] = [run for glue in accounts if job in glue.jobs for run in glue.jobs[job].job_runs]
+        (run,) = (one for one in runs if one.job_run_id == run_id)
         if run.status == "STOPPED":
             return
         error, described = self._error(), run.as_dict

@@ -76,6 +76,7 @@ def shipped(*, variables: Mapping[str, str] | None = None, name: str = "plan") -
         buses=tuple(one["name"] for one in _all(found, "aws_cloudwatch_event_bus")),
         schedule_groups=tuple(one["name"] for one in _all(found, "aws_scheduler_schedule_group")),
         policies=_policies(found),
+        key=next(_all(found, "aws_lambda_function")).get("kms_key_arn"),
     )
     return _with(plan, variables or {})
 
@@ -114,7 +115,15 @@ def _function(values: Values) -> PlannedFunction:
         environment=values["environment"][0]["variables"],
         role=values["role"],
         timeout=timedelta(seconds=values["timeout"]),
+        traced=any(one["mode"] == "Active" for one in values.get("tracing_config") or []),
+        network=tuple(_network(values)),
     )
+
+
+def _network(values: Values) -> Iterator[str]:
+    for one in values.get("vpc_config") or []:
+        yield from (f"subnet/{name}" for name in one["subnet_ids"])
+        yield from (f"security-group/{name}" for name in one["security_group_ids"])
 
 
 def _mapping(values: Values) -> PlannedMapping:
