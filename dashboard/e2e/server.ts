@@ -5,7 +5,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 
-const ROOT = resolve(import.meta.dirname, "../..");
+export const ROOT = resolve(import.meta.dirname, "../..");
 export const PYTHON = process.env["PYTHON_BIN"] ?? join(ROOT, ".venv/bin/python");
 const WAIT = 30_000;
 
@@ -40,6 +40,8 @@ export class Controller {
   readonly folder: string;
   port = 0;
   token = "";
+  /** Where `interlock` is imported from, if not from the checkout. */
+  packages = "";
   private process: ChildProcess | null = null;
 
   constructor(folder?: string) {
@@ -68,7 +70,7 @@ export class Controller {
 
   environment(): NodeJS.ProcessEnv {
     const clean = Object.entries(process.env).filter(([name]) => !name.startsWith("INTERLOCK_"));
-    return { ...Object.fromEntries(clean), PYTHONPATH: ROOT };
+    return { ...Object.fromEntries(clean), PYTHONPATH: this.packages === "" ? ROOT : `${this.packages}:${ROOT}` };
   }
 
   async start(...arguments_: string[]): Promise<this> {

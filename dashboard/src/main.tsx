@@ -8,6 +8,7 @@ import { router } from "./router";
 import { applyTheme, readTheme } from "./settings";
 import { takeCode } from "./shell/code";
 import { SessionGate } from "./shell/SessionGate";
+import { reloadWhenUpgraded } from "./shell/upgrade";
 
 import "./styles/base.css";
 import "./styles/shell.css";
@@ -17,15 +18,7 @@ import "./styles/pages.css";
 applyTheme(readTheme());
 const code = takeCode();
 
-// After an upgrade an open tab asks for files that are gone: it loads the new page, once.
-window.addEventListener("vite:preloadError", (event) => {
-  const tried = new URLSearchParams(window.location.search).has("reloaded");
-  if (tried) return;
-  event.preventDefault();
-  const url = new URL(window.location.href);
-  url.searchParams.set("reloaded", "1");
-  window.location.replace(url);
-});
+reloadWhenUpgraded(() => router.latestLocation.href);
 
 const queries = new QueryClient({
   defaultOptions: {

@@ -2,7 +2,9 @@ import { createRootRoute, createRoute, createRouter, retainSearchParams } from "
 
 import { OverviewPage } from "./overview/OverviewPage";
 import { NoSuchPage } from "./shell/NoSuchPage";
+import { PageFailure } from "./shell/PageFailure";
 import { Shell } from "./shell/Shell";
+import { whole } from "./shell/upgrade";
 import {
   cellSearch,
   eventSearch,
@@ -35,54 +37,54 @@ const pipelineRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/pipelines/$pipeline",
   validateSearch: pipelineSearch,
-}).lazy(() => import("./pipeline/routes").then((module) => module.pipeline));
+}).lazy(() => whole(import("./pipeline/routes")).then((module) => module.pipeline));
 
 const cellRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/pipelines/$pipeline/cell",
   validateSearch: cellSearch,
-}).lazy(() => import("./pipeline/routes").then((module) => module.cell));
+}).lazy(() => whole(import("./pipeline/routes")).then((module) => module.cell));
 
 const runRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/pipelines/$pipeline/runs/$schedule/$date",
   validateSearch: runSearch,
-}).lazy(() => import("./run/routes").then((module) => module.run));
+}).lazy(() => whole(import("./run/routes")).then((module) => module.run));
 
 const eventsRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/events",
   validateSearch: eventSearch,
-}).lazy(() => import("./events/routes").then((module) => module.events));
+}).lazy(() => whole(import("./events/routes")).then((module) => module.events));
 
 const slaRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/sla",
   validateSearch: slaSearch,
-}).lazy(() => import("./sla/routes").then((module) => module.sla));
+}).lazy(() => whole(import("./sla/routes")).then((module) => module.sla));
 
 const graphRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/graph",
   validateSearch: graphSearch,
-}).lazy(() => import("./graph/routes").then((module) => module.graph));
+}).lazy(() => whole(import("./graph/routes")).then((module) => module.graph));
 
 const hazardsRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/hazards",
   validateSearch: hazardSearch,
-}).lazy(() => import("./hazards/routes").then((module) => module.hazards));
+}).lazy(() => whole(import("./hazards/routes")).then((module) => module.hazards));
 
 const operateRoute = createRoute({ getParentRoute: () => rootRoute, path: "/operate" }).lazy(() =>
-  import("./operate/routes").then((module) => module.operate),
+  whole(import("./operate/routes")).then((module) => module.operate),
 );
 
 const alertsRoute = createRoute({ getParentRoute: () => rootRoute, path: "/alerts" }).lazy(() =>
-  import("./alerts/routes").then((module) => module.alerts),
+  whole(import("./alerts/routes")).then((module) => module.alerts),
 );
 
 const controllerRoute = createRoute({ getParentRoute: () => rootRoute, path: "/controller" }).lazy(() =>
-  import("./controller/routes").then((module) => module.controller),
+  whole(import("./controller/routes")).then((module) => module.controller),
 );
 
 const pages = [
@@ -104,6 +106,7 @@ export const router = createRouter({
   parseSearch,
   stringifySearch,
   defaultPreload: false,
+  defaultErrorComponent: PageFailure,
   scrollRestoration: true,
 });
 

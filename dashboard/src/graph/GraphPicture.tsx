@@ -16,6 +16,7 @@ export function GraphPicture({ graph, root, date }: Props) {
   const layout = useLayout(graph);
   const navigate = useNavigate();
   if (layout === null) return <Loading what="the picture" />;
+  if (layout === "failed") return <p className="state muted">The picture cannot be drawn here. The list shows the same.</p>;
   const nodes = new Map(graph.nodes.map((node) => [node.id, node]));
   const edges = new Map(graph.edges.map((edge) => [`${edge.from} ${edge.to}`, edge]));
   return (

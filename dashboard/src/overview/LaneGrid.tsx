@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObjec
 import { ATTENTION, type Overview } from "./states";
 import { AllIsWell } from "./AllIsWell";
 import { columnsOf } from "./reducer";
+import { beside, nearest } from "./cellMoves";
 import { ColumnHeads } from "./ColumnHeads";
 import { entries, type Group } from "./order";
 import { LaneRow } from "./LaneRow";
@@ -53,10 +54,11 @@ export function LaneGrid({ overview, group, selected, onSelect, onScreen, filter
     if (next === undefined) return;
     virtualizer.scrollToIndex(next.index, { align: "auto" });
     onSelect(next.id);
-    if (index !== undefined) setCell({ id: next.id, index });
+    const column = index === undefined ? null : nearest(next.lane.cells, index);
+    setCell(column === null ? null : { id: next.id, index: column });
     requestAnimationFrame(() => {
       const row = scroller.current?.querySelector(`[data-lane="${CSS.escape(next.id)}"]`);
-      const target = index === undefined ? row?.querySelector("a.name") : row?.querySelector(`[data-index="${index}"]`);
+      const target = column === null ? row?.querySelector("a.name") : row?.querySelector(`[data-index="${column}"]`);
       if (target instanceof HTMLElement || target instanceof SVGElement) target.focus();
     });
   };
@@ -66,11 +68,14 @@ export function LaneGrid({ overview, group, selected, onSelect, onScreen, filter
     const inCell = (event.target as HTMLElement).closest("[data-index]");
     const index = inCell instanceof HTMLElement || inCell instanceof SVGElement ? Number(inCell.dataset["index"]) : null;
     const last = columns.count - 1;
+    const cells = lanes[position]?.lane.cells ?? "";
+    const right = beside(cells, index ?? -1, 1);
+    const left = index === null ? null : beside(cells, index, -1);
     const moves: Record<string, () => void> = {
       ArrowDown: () => focusLane(position + 1, index ?? undefined),
       ArrowUp: () => focusLane(position - 1, index ?? undefined),
-      ArrowRight: () => focusLane(position, index === null ? 0 : Math.min(index + 1, last)),
-      ArrowLeft: () => (index === 0 || index === null ? focusLane(position) : focusLane(position, index - 1)),
+      ArrowRight: () => focusLane(position, right ?? index ?? undefined),
+      ArrowLeft: () => focusLane(position, left ?? undefined),
       Home: () => focusLane(position, 0),
       End: () => focusLane(position, last),
     };

@@ -6,6 +6,7 @@ import { Keys } from "./Keys";
 import { LiveRegion } from "./LiveRegion";
 import { NoticeList } from "./NoticeList";
 import { TopBar } from "./TopBar";
+import { UpgradeNotice } from "./UpgradeNotice";
 import { useGaps } from "./useGaps";
 import { useLive } from "../parts/useLive";
 
@@ -21,6 +22,7 @@ export function Shell() {
       </a>
       <TopBar />
       <Banner />
+      <UpgradeNotice />
       <NoticeList />
       <main id="content" tabIndex={-1} data-stale={phase === "lost" || undefined}>
         <Outlet />
