@@ -22,9 +22,13 @@ describe.skipIf(chromiumPath() === null)("live", () => {
     await controller.end();
   });
 
-  it("says so when the controller is gone, and goes on when it is back: nothing lost", async () => {
+  it("says so when the controller is gone, and goes on when it is back: no event lost, none twice", async () => {
     const { page, faults, forgive, context } = await open(browser, controller.url);
     forgive(GONE);
+    const tail = await open(browser, controller.url);
+    tail.forgive(GONE);
+    await tail.page.goto(`${controller.url}/events`);
+    await tail.page.locator('.live[data-phase="live"]').waitFor();
     await page.goto(controller.url);
     await page.locator('.live[data-phase="live"]').waitFor();
     await controller.sensor("gold", "upstream-complete", { status: "ready" });
@@ -38,7 +42,16 @@ describe.skipIf(chromiumPath() === null)("live", () => {
     await page.locator('.live[data-phase="live"]').waitFor();
     await page.locator('[data-lane="gold"] [data-word="done"]').waitFor();
     await page.getByText(/Not live/).waitFor({ state: "detached" });
-    expect(faults).toEqual([]);
+    // The tail of events, which was open all the time, has each of them once.
+    const made = await until(async () => {
+      const { items } = (await (await controller.api("GET", "events?limit=100")).json()) as { items: { id: string; type: string }[] };
+      return items.some((one) => one.type === "JOB_COMPLETED") && items.map((one) => one.id);
+    }, "the end of the run");
+    const shown = () => tail.page.locator(".e-line").evaluateAll((lines) => lines.map((line) => line.getAttribute("data-event") ?? ""));
+    await until(async () => (await shown()).length >= made.length, "the events on screen");
+    expect(await shown()).toEqual(made);
+    expect([...faults, ...tail.faults]).toEqual([]);
+    await tail.context.close();
     await context.close();
   });
 

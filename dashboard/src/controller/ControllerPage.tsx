@@ -6,6 +6,7 @@ import { Failure } from "../parts/Failure";
 import { Loading } from "../parts/Loading";
 import { Text } from "../parts/Text";
 import { Time } from "../parts/Time";
+import { ConfigFiles } from "./ConfigFiles";
 import { ControlPicture } from "./ControlPicture";
 
 /** The controller itself: what it controls and what it hears, its lag, its queues and its troubles. */
@@ -39,6 +40,7 @@ export function ControllerPage() {
         </ul>
       )}
       <ControlPicture view={view} />
+      <ConfigFiles view={view} />
       <section>
         <h2>Functions</h2>
         <table>

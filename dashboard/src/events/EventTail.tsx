@@ -5,6 +5,7 @@ import { useEffect, useRef } from "react";
 import type { EventView } from "../live/stream";
 import { Text } from "../parts/Text";
 import { Time } from "../parts/Time";
+import { visibleLine } from "../text/visible";
 
 interface Props {
   events: readonly EventView[];
@@ -52,6 +53,7 @@ export function EventTail({ events, loading, more, opened, onOlder, onOpen }: Pr
               role="row"
               aria-rowindex={item.index + 1}
               className="e-line"
+              data-event={event.id}
               data-opened={opened?.id === event.id || undefined}
               ref={(element) => {
                 if (element !== null) element.style.transform = `translateY(${item.start}px)`;
@@ -69,7 +71,7 @@ export function EventTail({ events, loading, more, opened, onOlder, onOpen }: Pr
               <span role="cell" className="e-who">
                 <Target event={event} />
               </span>
-              <span role="cell" className="e-message" title={event.message.slice(0, 500)}>
+              <span role="cell" className="e-message" title={visibleLine(event.message.slice(0, 500))}>
                 <Text>{event.message.slice(0, 500)}</Text>
               </span>
               <span role="cell">

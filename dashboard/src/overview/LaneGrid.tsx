@@ -2,6 +2,7 @@ import { useNavigate } from "@tanstack/react-router";
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
 
+import { Text } from "../parts/Text";
 import { ATTENTION, type Overview } from "./states";
 import { AllIsWell } from "./AllIsWell";
 import { columnsOf } from "./reducer";
@@ -143,7 +144,7 @@ export function LaneGrid({ overview, group, selected, onSelect, onScreen, filter
                 {row.kind === "heading" ? (
                   <div role="gridcell" aria-colspan={columns.count + 4}>
                     <h2>
-                      {row.title} <span className="muted">({row.count})</span>
+                      <Text>{row.title}</Text> <span className="muted">({row.count})</span>
                     </h2>
                   </div>
                 ) : (

@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 
 import { Text } from "../parts/Text";
+import { visibleLine } from "../text/visible";
 import type { Columns } from "./columns";
 import { MOST_CELLS } from "./columns";
 import { LaneCells } from "./LaneCells";
@@ -35,7 +36,7 @@ export const LaneRow = memo(function LaneRow({ lane, columns, focused, onFocusCe
   return (
     <>
       <div role="rowheader" className="who">
-        <Link to="/pipelines/$pipeline" params={{ pipeline: lane.id }} className="name" title={lane.owner}>
+        <Link to="/pipelines/$pipeline" params={{ pipeline: lane.id }} className="name" title={visibleLine(lane.owner)}>
           <Text>{lane.id}</Text>
         </Link>
       </div>
@@ -45,7 +46,7 @@ export const LaneRow = memo(function LaneRow({ lane, columns, focused, onFocusCe
         </span>
         {current !== null && PAST.has(word) && <span className="of">{current.date}</span>}
         {said(lane) !== "" && word !== "done" && (
-          <span className="why" title={said(lane)}>
+          <span className="why" title={visibleLine(said(lane))}>
             <Text>{said(lane)}</Text>
           </span>
         )}

@@ -1,5 +1,6 @@
 import { Text } from "../parts/Text";
 import { Time } from "../parts/Time";
+import { visibleLine } from "../text/visible";
 import type { Lane } from "./states";
 
 /** When the next run opens, or what opens it. */
@@ -8,7 +9,7 @@ export function NextRun({ lane }: { lane: Lane }) {
   if (next === null) return null;
   if (typeof next.startAt === "string") return <Time at={next.startAt} zone={lane.timezone} near />;
   return (
-    <span className="muted" title={next.opens}>
+    <span className="muted" title={visibleLine(next.opens)}>
       <Text>{next.opens}</Text>
     </span>
   );

@@ -2,6 +2,7 @@ import { useMemo } from "react";
 
 import type { Schemas } from "../api/client";
 import { Text } from "../parts/Text";
+import { visibleLine } from "../text/visible";
 import { span } from "../time/spans";
 import { useNow } from "../time/useNow";
 import { useZone } from "../time/zoneContext";
@@ -30,7 +31,7 @@ export function WaterfallView({ run, timezone }: { run: Schemas["RunDetail"]; ti
       </div>
       {picture.rows.map((row) => (
         <div key={row.id} className="wf-row" data-sub={row.sub || undefined}>
-          <span className="wf-label" title={row.label}>
+          <span className="wf-label" title={visibleLine(row.label)}>
             <Text>{row.label}</Text>
           </span>
           <div className="wf-track">
@@ -66,12 +67,12 @@ function RowBars({ row, place }: { row: Row; place: (at: number) => string }) {
           className="wf-bar"
           data-kind={bar.kind}
           data-open={bar.open || undefined}
-          title={`${bar.text}, ${span(bar.to - bar.from)}${bar.open ? " so far" : ""}`}
+          title={`${visibleLine(bar.text)}, ${span(bar.to - bar.from)}${bar.open ? " so far" : ""}`}
           style={{ left: place(bar.from), right: `calc(100% - ${place(bar.to)})` }}
         />
       ))}
       {row.dots.map((dot, index) => (
-        <span key={index} className="wf-dot" data-kind={dot.kind} title={dot.text} style={{ left: place(dot.at) }} />
+        <span key={index} className="wf-dot" data-kind={dot.kind} title={visibleLine(dot.text)} style={{ left: place(dot.at) }} />
       ))}
     </>
   );
