@@ -3,7 +3,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-all test-fast faults check bench bench-report bench-ui bench-ui-report docs coverage mutants release constraints clean ui ui-check ui-test ui-schema lambda terraform
+.PHONY: help audit lock demo test test-all test-fast faults check bench bench-report bench-ui bench-ui-report docs coverage mutants release constraints clean ui ui-check ui-test ui-schema lambda terraform
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,11 +106,16 @@ coverage: .venv/.stamp ## run all tests, demand 95 % of the branches of decide/ 
 	$(BIN)/coverage json --quiet -o .coverage.json
 	$(BIN)/python .ci/branch_coverage.py .coverage.json 95 src/interlock/decide src/interlock/model
 
-release: .venv/.stamp ## build the sdist and the wheel into dist/, and check them
+release: .venv/.stamp ## build sdist, wheel and bill of materials into dist/, check and audit them (AUDIT=offline)
 	rm -rf dist
 	@$(MAKE) --no-print-directory ui CI=1
-	$(BIN)/uv build --quiet --python $(BIN)/python --build-constraints constraints.txt --out-dir dist
+	$(BIN)/uv build --quiet --python $(BIN)/python --build-constraints requirements.lock --require-hashes --out-dir dist
 	$(BIN)/python .ci/check_release.py dist
+	$(BIN)/python -m tools.sbom
+	$(BIN)/python -m tools.audit $(if $(filter offline,$(AUDIT)),--offline)
+
+audit: .venv/.stamp ## ask whether a pinned release has a known vulnerability (AUDIT=offline: go on where nobody can be asked)
+	$(BIN)/python -m tools.audit $(if $(filter offline,$(AUDIT)),--offline)
 
 constraints: ## pin the newest versions that fit pyproject.toml
 	rm -rf .venv/fresh
@@ -119,6 +124,11 @@ constraints: ## pin the newest versions that fit pyproject.toml
 	{ grep '^#' constraints.txt; .venv/fresh/bin/python -m pip freeze --exclude-editable; } > .venv/fresh/pins
 	mv .venv/fresh/pins constraints.txt
 	rm -rf .venv/fresh
+	@echo 'now: pin the hatchling of constraints.txt in pyproject.toml, and make lock'
+
+lock: ## write the digests of all files of the pinned releases into requirements.lock
+	$(BIN)/python -m tools.hashes constraints.txt requirements.lock
+	$(BIN)/python -m tools.hashes tools/audit.txt tools/audit.lock
 
 SEED ?= 1
 SAMPLE ?= 40
@@ -132,15 +142,27 @@ clean: ## remove what make made
 		.ruff_cache .import_linter_cache dashboard/node_modules src/interlock/web/dist
 	find src tests bench -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# uv installs in seconds; where it can not be had, or does not reach the index, pip does the same.
+# Every file that is installed must have a digest of requirements.lock. uv installs in seconds; where it cannot be had, or
+# does not reach the index, pip does the same. HASHES=off goes by the versions of constraints.txt alone, for an index
+# that builds its own files.
+HASHES ?= on
+ifeq ($(HASHES),off)
 define install
-	{ $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt uv \
-	  && $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -b constraints.txt -e '.[$(1)]'; } \
-	|| { echo 'uv did not manage; installing with pip' >&2; \
-	     $(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$(1)]'; }
+	$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
 endef
+else
+define install
+	@awk '/^[A-Za-z0-9]/ {of_uv = /^uv==/} of_uv' requirements.lock > .venv/uv.lock
+	{ $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r .venv/uv.lock \
+	  && $(BIN)/uv pip install -q --python $(BIN)/python -c constraints.txt -c requirements.lock -b requirements.lock \
+	       -e '.[$(1)]'; } \
+	|| { echo 'uv did not manage; installing with pip' >&2; \
+	     $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps -r requirements.lock \
+	     && $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .; }
+endef
+endif
 
-.venv/.stamp: pyproject.toml constraints.txt
+.venv/.stamp: pyproject.toml constraints.txt requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo 'Interlock needs Python 3.11 or newer as "$(PYTHON)"; name another with: make PYTHON=python3.12' >&2; exit 1; }
 	$(PYTHON) -m venv .venv
