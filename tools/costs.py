@@ -74,11 +74,13 @@ def months_table() -> str:
 def prices_table() -> str:
     """The prices that were used, and where they come from."""
     prices = _load(PRICES)
-    rows = [f"| {name} | ${price:g} a million |" for name, price in prices["per million"].items()]
-    rows.append(f"| Lambda, arm64 | ${prices['lambda GB-second']:.10f} a GB-second |")
-    rows.append(f"| an alarm | ${prices['alarm per month']:.2f} a month |")
+    seen = prices["seen"]
+    rows = [f"| {name} | ${price:g} a million | {seen[name]} |" for name, price in prices["per million"].items()]
+    gigabyte, alarm = prices["lambda GB-second"], prices["alarm per month"]
+    rows.append(f"| Lambda, arm64 | ${gigabyte:.10f} a GB-second | {seen['lambda GB-second']} |")
+    rows.append(f"| an alarm | ${alarm:.2f} a month | {seen['alarm per month']} |")
     head = f"{prices['region']}, as of {prices['date']}, without free tiers and taxes:"
-    return "\n".join([head, "", "| unit | price |", "|---|---|", *rows])
+    return "\n".join([head, "", "| unit | price | compared with |", "|---|---|---|", *rows])
 
 
 TABLES: Final = {"units": units_table, "months": months_table, "prices": prices_table}

@@ -52,8 +52,16 @@ class RuntimeApi:
 
     def invoke(self, event: Any, *, seconds: float = 30) -> Answer | None:
         """The answer to an event; None when there is none within the time a function has."""
+        self.send(event)
+        return self.answer(seconds=seconds)
+
+    def send(self, event: Any) -> None:
+        """Hand an event over."""
         self._count += 1
         self._events.put((f"request-{self._count}", event))
+
+    def answer(self, *, seconds: float = 30) -> Answer | None:
+        """What the function says to the last event; None when it says nothing in time."""
         try:
             return self._answers.get(timeout=seconds)
         except queue.Empty:
@@ -107,6 +115,8 @@ class EmptyAws:
     def __init__(self) -> None:
         self.calls: list[str] = []
         self.mute = False
+        self.reached = threading.Event()
+        """Set when somebody calls."""
         self._released = threading.Event()
         self.server = _serve(self._handler())
 
@@ -128,6 +138,7 @@ class EmptyAws:
             def do_POST(self) -> None:
                 self.sent()
                 aws.calls.append(self.headers.get("X-Amz-Target", self.path))
+                aws.reached.set()
                 if aws.mute:
                     aws._released.wait()
                 self.answer(200, _ANSWERS.get(aws.calls[-1].partition(".")[2], {}))

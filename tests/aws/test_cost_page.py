@@ -15,6 +15,12 @@ def test_the_tables_are_made_anew_in_their_places() -> None:
     assert "as of 20" in costs.prices_table()
 
 
+def test_the_page_shows_what_was_measured_and_the_prices_of_the_file() -> None:
+    """Out of date: `python -m tools.costs`."""
+    text = costs.PAGE.read_text(encoding="utf-8")
+    assert text == costs.with_tables(text)
+
+
 def test_every_measured_kind_is_shown() -> None:
     assert set(json.loads(costs.UNITS.read_text(encoding="utf-8"))) == set(costs._ROWS)
 

@@ -64,7 +64,8 @@ def variables_of(function: str, api: RuntimeApi, aws: EmptyAws) -> dict[str, str
     found: dict[str, str] = planned.resources()[f'aws_lambda_function.this["{function}"]']["environment"][0][
         "variables"
     ]
-    return {**found, "AWS_LAMBDA_RUNTIME_API": api.address, "AWS_ENDPOINT_URL": aws.address}
+    own = _VARIABLES.get(function, {})
+    return {**found, **own, "AWS_LAMBDA_RUNTIME_API": api.address, "AWS_ENDPOINT_URL": aws.address}
 
 
 def stream_record(table: str, pk: str, sk: str, image: dict[str, Any]) -> dict[str, Any]:
@@ -78,6 +79,17 @@ def stream_record(table: str, pk: str, sk: str, image: dict[str, Any]) -> dict[s
             "NewImage": {"PK": {"S": pk}, "SK": {"S": sk}, **image},
             "SequenceNumber": "100",
         },
+    }
+
+
+def queue_record(queue: str, body: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "messageId": "m-1",
+        "receiptHandle": "h-1",
+        "body": json.dumps(body),
+        "attributes": {"SentTimestamp": "1772359200000", "ApproximateReceiveCount": "1", "MessageGroupId": "g"},
+        "eventSource": "aws:sqs",
+        "eventSourceARN": f"arn:aws:sqs:us-east-1:123456789012:test-interlock-{queue}",
     }
 
 
@@ -136,17 +148,17 @@ def test_two_builds_make_the_same_bytes(packages: Path, tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------- started
 
 _EVENT_SK = "1772359200000#JOB_COMPLETED#u"
-_EVENT = attributes.encode_item(
-    {
-        "type": "JOB_COMPLETED",
-        "severity": "info",
-        "pipelineId": "x",
-        "scheduleId": "stream",
-        "date": "2026-03-01",
-        "message": "done",
-        "timestamp": "2026-03-01T10:00:00Z",
-    }
-)
+_SAID = {
+    "type": "JOB_COMPLETED",
+    "severity": "info",
+    "pipelineId": "x",
+    "scheduleId": "stream",
+    "date": "2026-03-01",
+    "message": "done",
+    "timestamp": "2026-03-01T10:00:00Z",
+}
+_EVENT = attributes.encode_item(_SAID)
+_ALERT = {"environment": "test", "channel": "console", "alert": {"id": f"PIPELINE#x/{_EVENT_SK}", "event": _SAID}}
 _EVENTS: dict[str, tuple[Any, Any]] = {
     "stream-router": (
         {"Records": [stream_record("control", "PIPELINE#x", "SENSOR#orders", {"complete": {"BOOL": True}})]},
@@ -154,11 +166,23 @@ _EVENTS: dict[str, tuple[Any, Any]] = {
     ),
     "sla-monitor": ({"mode": "cancel", **_RUN}, {"cancelled": True}),
     "event-sink": ({"Records": [stream_record("events", "PIPELINE#x", _EVENT_SK, _EVENT)]}, {"batchItemFailures": []}),
+    # The attempt is not there any more: the execution ends.
+    "orchestrator": ({"mode": "evaluate", **_RUN}, {"status": "superseded"}),
+    "watchdog": ({"source": "interlock.schedule"}, {"failed": [], "slices": 1}),
+    "alert-dispatcher": ({"Records": [queue_record("alerts.fifo", _ALERT)]}, {"batchItemFailures": []}),
 }
-_CALLS = {"stream-router": "GetItem", "sla-monitor": "GetItem", "event-sink": "PutEvents"}
+_CALLS = {
+    "stream-router": "GetItem",
+    "sla-monitor": "GetItem",
+    "event-sink": "PutEvents",
+    "orchestrator": "GetItem",
+    "watchdog": "Query",
+    "alert-dispatcher": "TransactWriteItems",
+}
+_VARIABLES = {"alert-dispatcher": {"ALERTS": '[{"channel": "console"}]'}}
 
 
-@pytest.mark.parametrize("function", list(_EVENTS))
+@pytest.mark.parametrize("function", offline.FUNCTIONS)
 def test_a_package_answers_its_first_invocation(
     packages: Path, python: Path, function: str, api: RuntimeApi, aws: EmptyAws
 ) -> None:
@@ -189,17 +213,20 @@ def test_what_is_wrong_is_told_by_its_name(
         assert (answer.failed, answer.body["errorType"]) == (True, "InvalidValueError")
 
 
+@pytest.mark.parametrize("function", offline.FUNCTIONS)
 def test_a_function_that_is_stopped_at_its_timeout_starts_anew(
-    packages: Path, python: Path, api: RuntimeApi, aws: EmptyAws
+    packages: Path, python: Path, function: str, api: RuntimeApi, aws: EmptyAws
 ) -> None:
     """Lambda ends the process that did not answer in time (`Sandbox.Timedout`), and the next one begins afresh."""
-    handler, variables = f"{handler_module('sla-monitor')}.handler", variables_of("sla-monitor", api, aws)
-    event, wanted = _EVENTS["sla-monitor"]
+    handler, variables = f"{handler_module(function)}.handler", variables_of(function, api, aws)
+    event, wanted = _EVENTS[function]
     aws.mute = True
-    with started(python, packages / "sla-monitor", handler, variables):
-        assert api.invoke(event, seconds=3) is None
+    with started(python, packages / function, handler, variables):
+        api.send(event)
+        assert aws.reached.wait(60)
+        assert api.answer(seconds=0.2) is None
     aws.mute = False
-    with started(python, packages / "sla-monitor", handler, variables):
+    with started(python, packages / function, handler, variables):
         answer = api.invoke(event)
     assert answer is not None
     assert answer.body == wanted
