@@ -9,6 +9,7 @@ from interlock.cli.output import JsonOption, plain_console, print_json, problem_
 
 if TYPE_CHECKING:
     from interlock.config.loader import LoadResult
+    from interlock.config.problems import Problem
     from interlock.config.warnings import Abilities
 
 
@@ -23,9 +24,12 @@ def validate(
     json: JsonOption = False,
 ) -> None:
     """Check pipeline configs: prints every error and warning at once; exits 1 if there is an error."""
+    from msgspec.structs import replace
+
     from interlock.config.loader import load_paths
 
     result = load_paths(paths, abilities=local_abilities(paths[0]))
+    result = replace(result, problems=(*result.problems, *_of_settings(paths[0])))
     if json:
         _print_json(result)
     else:
@@ -47,6 +51,23 @@ def local_abilities(path: Path, *, pools: bool = True) -> "Abilities":
     toml = find_toml(path.resolve() if path.is_dir() else path.resolve().parent)
     known = abilities(_pools(toml) if toml is not None and pools else None)
     return replace(known, folder=toml.parent if toml is not None else Path.cwd())
+
+
+def _of_settings(path: Path) -> "list[Problem]":
+    """Secrets that are written into `interlock.toml`; what else is wrong with it is said by those who need it whole."""
+    import tomllib
+
+    from interlock.cli.trusting import find_toml
+    from interlock.config.literals import find_literals_of_settings
+
+    toml = find_toml(path.resolve() if path.is_dir() else path.resolve().parent)
+    if toml is None:
+        return []
+    try:
+        text = toml.read_text(encoding="utf-8")
+        return list(find_literals_of_settings(toml, text, tomllib.loads(text)))
+    except (OSError, ValueError):
+        return []
 
 
 def _pools(toml: Path) -> list[str] | None:

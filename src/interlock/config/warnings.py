@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from interlock.config.literals import find_literal_secrets
 from interlock.config.probes import find_probe_warnings
 from interlock.config.problems import Finding, Path, Severity
 from interlock.config.programs import command_words, missing_program
@@ -86,6 +87,7 @@ def find_warnings(
     yield from _evaluations(config)
     yield from find_probe_warnings(config)
     yield from _plain_variables(config)
+    yield from find_literal_secrets(document or {})
     yield from _unused_retries(config, document or {})
     sla = config.sla
     if sla is not None and sla.deadline is not None and sla.expected_duration is None:

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from interlock.decide.literal_secrets import echoes
 from interlock.decide.masking import Masks
 from interlock.decide.templates import SECRET_PREFIX, resolve
 from interlock.jobs.registry import close_runner
@@ -178,7 +179,7 @@ class SecretRunner:
             return values[name]
 
         resolved = replace(request, config=resolve(request.config, value))
-        masks = Masks(values.values())
+        masks = Masks({*values.values(), *echoes(request.config, _known_of(request))})
         try:
             return hide(work(resolved), masks)
         except Exception as error:
@@ -186,6 +187,12 @@ class SecretRunner:
                 raise
             # Without the original error, whose text is the very thing to hide.
             raise _without_secrets(error, masks) from None
+
+
+def _known_of(request: JobRequest) -> list[str]:
+    """What of a config is the run's own, filled into its templates."""
+    key = request.key
+    return [key.pipeline, key.schedule, key.date, request.run_id]
 
 
 def _without_secrets(error: Exception, masks: Masks) -> Exception:

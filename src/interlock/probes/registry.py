@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 
 from msgspec.structs import replace
 
+from interlock.decide.literal_secrets import echoes, literal_values
 from interlock.decide.masking import Masks
 from interlock.decide.templates import resolve
 from interlock.jobs.registry import close_runner
@@ -75,7 +76,10 @@ class Probes:
 
     def look(self, request: ProbeRequest) -> dict[str, Any]:
         """The observation now. Neither it nor an error ever holds a secret."""
-        used: list[str] = []
+        # What a server was sent it may repeat; a query or a path is what an error is about.
+        sent = echoes if request.type is ProbeType.HTTP else literal_values
+        used: list[str] = list(sent(request.config))
+        literal = len(used)
         try:
             config = resolve(request.config, lambda name: _noted(self._secrets.get(name), used))
             found = self._kind(request.type).look(replace(request, config=config))
@@ -85,7 +89,7 @@ class Probes:
             raise ProbeError(Masks(used).hide(str(error))) from None
         except Exception as error:  # noqa: BLE001 - whatever a driver raises: the probe has failed, and nothing else
             raise ProbeError(Masks(used).hide(f"{type(error).__name__}: {error}")) from None
-        return _without(found, Masks(used)) if used else found
+        return _without(found, Masks(used[literal:])) if len(used) > literal else found
 
     def close(self) -> None:
         """End what is under way, and close what is open."""
