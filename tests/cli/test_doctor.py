@@ -36,7 +36,7 @@ def test_all_is_well(capsys: Capsys, server: Process, tmp_path: Path) -> None:
     found = checks(stage)
     assert all(one["ok"] for one in found.values())
     asked = {"time zones", "configs", "store", "writable", "permissions", "disk", "streams", "dead letters", "server"}
-    assert asked | {"stored configs", "alerts", "clock", "watchdog", "latest writes"} == set(found)
+    assert asked | {"stored configs", "alerts", "clock", "watchdog", "latest writes", "audit trail"} == set(found)
 
 
 def test_over_the_network(capsys: Capsys, server: Process) -> None:

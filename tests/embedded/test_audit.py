@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from interlock.embedded.audit.chain import next_hash, start_of_day
+from interlock.control.context import Auditing, Settings
+from interlock.embedded.audit.chain import append, next_hash, start_of_day
 from interlock.embedded.audit.trail import AuditTrail, AuditWanted
 from interlock.embedded.audit.verify import AuditProblem, read_anchor, snapshot, verify
+from interlock.embedded.engine import Engine
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.audit import ACTIONS, Actor, ActorKind, AuditAction, AuditNote
@@ -105,8 +107,6 @@ def test_work_that_fails_leaves_no_record(database: Database) -> None:
     trail.record(note(1))
 
     def fails(connection: sqlite3.Connection) -> None:
-        from interlock.embedded.audit.chain import append
-
         append(connection, [note(2)], 0)
         raise InvalidValueError("no")
 
@@ -387,6 +387,16 @@ def test_old_days_go_whole_and_on_the_record(database: Database, clock: ManualCl
     assert pruned(trail, DAY) == 9
     assert problems(database) == []
     assert len(days_of(database)) == 1
+
+
+def test_the_sweep_of_a_controller_drops_them(database: Database, clock: ManualClock) -> None:
+    trail = fill(database, clock, days=5)
+    settings = Settings(audit=Auditing(keep=2 * DAY))
+    engine = Engine(database, clock, {}, new_id=lambda: "x", settings=settings)
+    while engine.sweep():
+        pass
+    assert min(one.seq for one in trail.read(AuditWanted())) == 9
+    assert problems(database) == []
 
 
 def test_more_days_than_were_dropped_by_the_controller_are_missed(database: Database, clock: ManualClock) -> None:

@@ -88,6 +88,8 @@ def test_store_whose_log_vanished_is_refused_with_the_way_out(tmp_path: Path) ->
     with serving(tmp_path, "--accept-lost-wal") as server:
         assert server.client.get(f"{V1}/pipelines/gold").status_code == 200
         assert put(server, 9) == 200
+        accepted = server.client.get(f"{V1}/audit?action=loss-accepted").json()["items"]
+        assert [one["actor"]["kind"] for one in accepted] == ["os-user"]
         server.kill()
     with serving(tmp_path) as server:
         assert rows(server) == 9

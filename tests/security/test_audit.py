@@ -15,7 +15,7 @@ import pytest
 from interlock.embedded.audit.actors import user_name
 from interlock.embedded.audit.verify import snapshot, verify
 from tests.api.running import Process, pipeline, problem, serving, until, write_pipeline
-from tests.security.commands import interlock
+from tests.security.commands import interlock, refused
 
 V1 = "/api/v1"
 DAY = "2026-03-03"
@@ -235,9 +235,9 @@ def test_the_command_shows_and_verifies_it(bank: Bank) -> None:
     assert interlock(folder, "audit", "verify", "--head", anchor).returncode == 0
     assert interlock(folder, "audit", "verify", "--url", bank.process.url).returncode == 2
     assert interlock(folder, "audit", "--action", "nothing").returncode == 2
-    refused = interlock(folder, "audit", "--store", "aws://prod")
-    assert refused.returncode == 2
-    assert "CloudTrail" in refused.stderr
+    elsewhere = interlock(folder, "audit", "--store", "aws://prod")
+    assert elsewhere.returncode == 2
+    assert "CloudTrail" in elsewhere.stderr
 
 
 def _as(bank: Bank, who: str) -> dict[str, str]:
@@ -336,6 +336,19 @@ def test_every_sensor_write_is_recorded_where_that_is_wanted(tmp_path: Path) -> 
     assert found[1]["before"] == found[0]["after"]
     assert found[2]["actor"]["address"] == "192.0.2.9"
     assert {one["actor"]["name"] for one in found} == {"local"}
+
+
+def test_settings_that_are_none(tmp_path: Path) -> None:
+    toml = tmp_path / "interlock.toml"
+    toml.write_text('[audit]\nsensor = true\nsensors = "yes"\nkeep = "1h"\n')
+    refused(
+        interlock(tmp_path, "serve"),
+        "audit.sensor: is not a setting; did you mean sensors?",
+        "audit.sensors: 'yes' is neither true nor false",
+        "audit.keep: '1h' is not between 1d and 36500d",
+    )
+    toml.write_text("audit = 5\n")
+    refused(interlock(tmp_path, "serve"), "audit: is not a table")
 
 
 # ------------------------------------------------------------------------------------------------ accidents, attacks

@@ -104,6 +104,7 @@ def test_what_the_functions_do_is_theirs(served: Served, environment: Deployed) 
     assert seen["watchdog"]["lastAt"] is not None
     assert served.client.post("dlq/redrive", json={"ids": [letter["id"]]}).json() == {"redriven": 1}
     assert served.get("alerts")["items"] == []
+    assert "CloudTrail" in problem(served.root.get("/api/v1/audit"), 404, "not-found")["detail"]
 
 
 def test_events_come_live_and_once(served: Served, environment: Deployed) -> None:

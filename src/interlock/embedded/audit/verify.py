@@ -17,9 +17,9 @@ import msgspec
 
 from interlock.embedded.audit.chain import next_hash, start_of_day
 from interlock.embedded.audit.trail import AuditHead, head_of
-from interlock.embedded.sqlite.connection import connect, explain
+from interlock.embedded.sqlite.connection import explain, open_store
 from interlock.model.audit import AuditAction, AuditRecord
-from interlock.model.errors import InvalidValueError, StoreError
+from interlock.model.errors import InvalidValueError
 from interlock.model.times import epoch_millis
 
 _DAYS: Final = "SELECT day, first_seq, last_seq, previous, head FROM audit_days ORDER BY day"
@@ -65,18 +65,14 @@ class _Day(NamedTuple):
 @contextmanager
 def snapshot(path: Path) -> Iterator[sqlite3.Connection]:
     """The store of a file as it is now, for reading; a controller may go on writing to it meanwhile."""
-    if not path.exists():
-        raise StoreError(f"no store at {path}: name it with --store")
-    connection: sqlite3.Connection | None = None
+    connection = open_store(path, create=False, read_only=True)
     try:
-        connection = connect(path, mode="ro")
         connection.execute("BEGIN")
         yield connection
     except sqlite3.Error as error:
         raise explain(error, path, "reading its audit trail") from error
     finally:
-        if connection is not None:
-            connection.close()
+        connection.close()
 
 
 def verify(connection: sqlite3.Connection, *, anchor: str = "", latest_only: bool = False) -> AuditVerdict:
