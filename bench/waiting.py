@@ -101,7 +101,6 @@ def _waiting(numbers: range, now: datetime) -> Iterator[ExecutionState]:
         }
         yield ExecutionState(
             name=name,
-            input=data,
             state="WaitInterval",
             data=data,
             status=Status.RUNNING,

@@ -16,12 +16,12 @@ from interlock.ports.store import Key, Put, Store
 
 WAIT_SECONDS: Final = 600
 ACTIVE: Final = Key(Table.CONTROL, "PIPELINE#gold", "ACTIVE#cron#2026-03-02")
-INPUT: Final = {"pk": ACTIVE.pk, "sk": ACTIVE.sk, "seen": "3"}
+INPUT: Final = {"pk": ACTIVE.pk, "sk": ACTIVE.sk, "seen": "3", "bound": WAIT_SECONDS}
 
 
 def flow(control_table: str, task: str) -> dict[str, Any]:
     """Wait for a token in the ACTIVE# record, on condition that `wakeSeq` is what was seen; then tell the task."""
-    reported = {"Type": "Task", "Resource": task, "ResultPath": None, "End": True}
+    reported = {"Type": "Task", "Resource": task, "ResultPath": "$.reported", "Next": "Done"}
     return {
         "StartAt": "Await",
         "States": {
@@ -36,13 +36,13 @@ def flow(control_table: str, task: str) -> dict[str, Any]:
                     "ExpressionAttributeNames": {"#token": "token"},
                     "ExpressionAttributeValues": {":token": {"S.$": "$$.Task.Token"}, ":seen": {"N.$": "$.seen"}},
                 },
-                "TimeoutSeconds": WAIT_SECONDS,
-                "ResultPath": None,
+                "TimeoutSecondsPath": "$.bound",
+                "ResultPath": "$.answer",
                 "Catch": [
-                    {"ErrorEquals": ["States.Timeout"], "ResultPath": None, "Next": "Late"},
+                    {"ErrorEquals": ["States.Timeout"], "ResultPath": "$.answer", "Next": "Late"},
                     {
                         "ErrorEquals": ["DynamoDb.ConditionalCheckFailedException"],
-                        "ResultPath": None,
+                        "ResultPath": "$.answer",
                         "Next": "Changed",
                     },
                 ],
@@ -51,6 +51,7 @@ def flow(control_table: str, task: str) -> dict[str, Any]:
             "Answered": {**reported, "Parameters": {"said": "answered"}},
             "Late": {**reported, "Parameters": {"said": "late"}},
             "Changed": {**reported, "Parameters": {"said": "changed"}},
+            "Done": {"Type": "Succeed"},
         },
     }
 

@@ -9,7 +9,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any, Final
 from unittest import mock
@@ -25,8 +25,6 @@ from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda
 from moto.stepfunctions.parser.asl.component.state.exec.state_task.service.state_task_service_aws_sdk import (
     StateTaskServiceAwsSdk,
 )
-from moto.stepfunctions.parser.asl.component.state.wait.wait_function.timestamp import Timestamp
-from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
 from moto.stepfunctions.parser.asl.eval.callback.callback import CallbackEndpoint, CallbackOutcomeSuccess
 from moto.stepfunctions.parser.backend.execution_worker import ExecutionWorker
 
@@ -35,8 +33,6 @@ from tests.conformance.manual_clock import ManualClock
 PATCHED: Final = (
     (Program, "eval"),
     (ComparisonFuncValue, "_eval_body"),
-    (Timestamp, "_get_wait_seconds"),
-    (WaitFunction, "_wait_interval"),
     (CallbackEndpoint, "wait"),
     (ExecutionWorker, "start"),
     (lambda_eval_utils, "execute_lambda_function_integration"),
@@ -96,8 +92,6 @@ def step_functions(
     replacements: dict[tuple[Any, str], Any] = {
         (Program, "eval"): _bounded(clock),
         (ComparisonFuncValue, "_eval_body"): _strict_comparison(),
-        (Timestamp, "_get_wait_seconds"): _seconds_until(clock),
-        (WaitFunction, "_wait_interval"): lambda _, env, wait_seconds: clock.sleep(max(0, wait_seconds)),
         (CallbackEndpoint, "wait"): _answered(answer, clock),
         (ExecutionWorker, "start"): ExecutionWorker._execution_logic,
         (lambda_eval_utils, "execute_lambda_function_integration"): _invoked(handlers),
@@ -136,16 +130,6 @@ def _strict_comparison() -> Callable[[Any, Any], None]:
         evaluate(comparison, env)
 
     return strict
-
-
-def _seconds_until(clock: MotoClock) -> Callable[[Any, Any], float]:
-    def seconds(timestamp: Any, env: Any) -> float:
-        timestamp.string.eval(env=env)
-        at = Timestamp._from_timestamp_string(env.stack.pop())
-        assert at is not None
-        return (at.replace(tzinfo=UTC) - clock.now()).total_seconds()
-
-    return seconds
 
 
 def _answered(answer: Answer, clock: MotoClock) -> Callable[..., Any]:

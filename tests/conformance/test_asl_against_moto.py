@@ -208,9 +208,6 @@ def test_the_patched_points_exist(owner_and_name: tuple[Any, str]) -> None:
 def test_both_engines_tell_the_same_history(scenario: Scenario) -> None:
     ours, theirs = play_embedded(scenario), play_on_moto(scenario)
     assert ours.status == scenario.ends
-    if scenario.error_on_moto is not None:
-        assert theirs.error == scenario.error_on_moto
-        theirs = msgspec.structs.replace(theirs, error=ours.error)
     assert ours == theirs
 
 

@@ -10,12 +10,13 @@ from interlock.embedded.asl.paths import StatesError
 
 NOW = datetime(2026, 3, 2, 8, 0, tzinfo=UTC)
 TOKEN_RESOURCE = "arn:aws:states:::aws-sdk:dynamodb:updateItem.waitForTaskToken"
-TASK = {"Type": "Task", "Resource": "work"}
+TASK = {"Type": "Task", "Resource": "work", "Next": "Done"}
 Json = Any
 
 
 def machine(**states: Mapping[str, Json]) -> Machine:
-    return Machine.load({"StartAt": next(iter(states)), "States": states})
+    """These states and Done, in which they may end."""
+    return Machine.load({"StartAt": next(iter(states)), "States": {**states, "Done": {"Type": "Succeed"}}})
 
 
 def begin(subject: Machine, data: Json = None, **options: float) -> Effect:

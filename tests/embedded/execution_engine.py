@@ -14,6 +14,7 @@ from tests.conformance.executions_suite import ExecutionsWorld, flow
 from tests.conformance.manual_clock import ManualClock
 
 TASK = {"Type": "Task", "Resource": "work"}
+DONE = {"Type": "Succeed"}
 Json = Any
 
 
@@ -75,4 +76,4 @@ def engine(
 
 
 def one(**state: Json) -> dict[str, Json]:
-    return {"StartAt": "T", "States": {"T": {**TASK, "End": True, **state}, "Caught": {"Type": "Succeed"}}}
+    return {"StartAt": "T", "States": {"T": {**TASK, "Next": "Done", **state}, "Done": DONE, "Caught": DONE}}

@@ -29,8 +29,14 @@ def updating(**parameters: Json) -> dict[str, Json]:
         ({"UpdateExpression": "SET wakeSeq = :seen"}, "#token, :token is given and never used"),
         ({"ConditionExpression": "wakeSeq < :seen"}, "is not of the form"),
         ({"ConditionExpression": "wakeSeq = :nothing"}, ":nothing is used and nowhere defined"),
-        ({"ExpressionAttributeValues": {":token": {"SS": "x"}, ":seen": {"N": "1"}}}, "is not one of S, N"),
-        ({"ExpressionAttributeValues": {":token": {"S": "x"}, ":seen": {"N": "one"}}}, "'one' is not a number"),
+        (
+            {"ExpressionAttributeValues": {":token": {"SS": "x"}, ":seen": {"N": "1"}}},
+            "is neither S nor a whole",
+        ),
+        (
+            {"ExpressionAttributeValues": {":token": {"S": "x"}, ":seen": {"N": "one"}}},
+            "is neither S nor a whole",
+        ),
         ({"Key": {"PK": {"S": ""}, "SK": {"S": "x"}}}, ""),
     ],
 )
@@ -49,23 +55,23 @@ def test_parameters_that_can_not_be_carried_out_are_an_error_of_the_task(
 def test_several_attributes_are_set_and_compared() -> None:
     parameters = {
         "UpdateExpression": "set #token = :token, armed = :yes ,share= :share",
-        "ConditionExpression": "wakeSeq = :seen and open = :yes",
+        "ConditionExpression": "wakeSeq = :seen and state = :yes",
         "ExpressionAttributeValues": {
             ":token": {"S.$": "$$.Task.Token"},
             ":seen": {"N.$": "$.seen"},
-            ":yes": {"BOOL": True},
-            ":share": {"N": "0.5"},
+            ":yes": {"S": "yes"},
+            ":share": {"N": "-5"},
         },
     }
     with engine(updating(**parameters)) as world:
-        world.store.commit([Put(ACTIVE, {"wakeSeq": 3, "open": True, "kept": 1})])
+        world.store.commit([Put(ACTIVE, {"wakeSeq": 3, "state": "yes", "kept": 1})])
         world.executions.start("one", INPUT)
         world.settle()
         assert world.store.get(ACTIVE) == {
             "wakeSeq": 3,
-            "open": True,
+            "state": "yes",
             "kept": 1,
             "token": "one:1.0",
-            "armed": True,
-            "share": 0.5,
+            "armed": "yes",
+            "share": -5,
         }

@@ -21,7 +21,10 @@ from interlock.ports.store import Put
 from tests.conformance.executions_suite import ACTIVE, INPUT, flow
 
 PATIENCE = 20.0
-ONE_TASK = {"StartAt": "T", "States": {"T": {"Type": "Task", "Resource": "work", "End": True}}}
+ONE_TASK = {
+    "StartAt": "T",
+    "States": {"T": {"Type": "Task", "Resource": "work", "Next": "Done"}, "Done": {"Type": "Succeed"}},
+}
 
 
 class Ends:
@@ -106,11 +109,16 @@ def test_an_answer_wakes_at_once(tmp_path: Path) -> None:
 
 
 def test_a_wait_ends_by_itself(tmp_path: Path) -> None:
-    ends = Ends()
-    wait = {"StartAt": "W", "States": {"W": {"Type": "Wait", "Seconds": 1, "End": True}}}
-    with running(tmp_path / "x.db", wait, lambda _: None, ends) as (executions, _, _):
-        executions.start("one", {})
+    ends, said = Ends(), Ends()
+    with running(tmp_path / "x.db", flow("control", "work"), lambda payload: said(payload["said"]), ends) as (
+        executions,
+        store,
+        _,
+    ):
+        store.commit([Put(ACTIVE, {"wakeSeq": 3})])
+        executions.start("one", {**INPUT, "bound": 1})
         assert ends.wait(1)
+    assert said.names == ["late"]
 
 
 def test_what_was_open_when_the_process_ended_goes_on_in_the_next(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from interlock.embedded.asl import executions
 from interlock.embedded.asl.execution import Status, WaitKind
 from interlock.embedded.asl.executions import SqliteExecutions
 from interlock.embedded.asl.paths import DefinitionError
+from interlock.embedded.asl.update_item import UPDATE_ITEM
 from interlock.model.errors import InterlockError, InvalidValueError
 from interlock.ports.executions import StartResult
 from interlock.ports.store import Put
@@ -183,8 +184,8 @@ def test_a_task_that_returns_too_late_has_timed_out() -> None:
     def work(_: dict[str, Any]) -> None:
         world.clock.advance(seconds=11)
 
-    with engine(one(TimeoutSeconds=10), work) as world:
-        world.executions.start("one", {})
+    with engine(one(TimeoutSecondsPath="$.bound"), work) as world:
+        world.executions.start("one", {"bound": 10})
         world.settle()
         assert world.status() == (Status.FAILED, "States.Timeout")
 
@@ -194,9 +195,7 @@ def test_a_task_can_neither_change_the_data_nor_return_what_is_not_json() -> Non
         payload["keep"].append("changed")
         return {1, 2} if payload["set"] else object()
 
-    states = {**one(ResultPath="$.r", Next="U")["States"], "U": {"Type": "Succeed"}}
-    del states["T"]["End"]
-    with engine({"StartAt": "T", "States": states}, work) as world:
+    with engine(one(ResultPath="$.r"), work) as world:
         world.executions.start("one", {"keep": [], "set": True})
         world.executions.start("two", {"keep": [], "set": False})
         world.settle()
@@ -238,7 +237,23 @@ def test_a_resource_without_a_handler_is_found_before_anything_runs() -> None:
 
 WAITING = {
     "StartAt": "W",
-    "States": {"W": {"Type": "Wait", "SecondsPath": "$.s", "Next": "D"}, "D": {"Type": "Succeed"}},
+    "States": {
+        "W": {
+            "Type": "Task",
+            "Resource": UPDATE_ITEM,
+            "Parameters": {
+                "TableName": "control",
+                "Key": {"PK": {"S": ACTIVE.pk}, "SK": {"S": ACTIVE.sk}},
+                "UpdateExpression": "SET #token = :token",
+                "ExpressionAttributeNames": {"#token": "token"},
+                "ExpressionAttributeValues": {":token": {"S.$": "$$.Task.Token"}},
+            },
+            "TimeoutSecondsPath": "$.s",
+            "Catch": [{"ErrorEquals": ["States.Timeout"], "Next": "D"}],
+            "Next": "D",
+        },
+        "D": {"Type": "Succeed"},
+    },
 }
 
 
@@ -258,9 +273,9 @@ def test_what_is_due_is_run_in_the_order_of_due_and_name() -> None:
 def test_more_than_a_page_is_due_at_once() -> None:
     with engine(WAITING) as world:
         for number in range(600):
-            world.executions.start(f"{number}", {"s": 0})
+            world.executions.start(f"{number}", {"s": 1})
         assert world.executions.run_due(START) == 600
-        assert world.executions.run_due(START) == 600
+        assert world.executions.run_due(START + timedelta(seconds=1)) == 600
         assert world.executions.next_due() is None
 
 
@@ -308,7 +323,7 @@ def test_an_execution_is_described_while_it_waits_and_when_it_is_over() -> None:
         info = world.executions.describe("one")
         assert info is not None
         assert [info] == world.executions.list_open()
-        assert (info.state, info.waiting, info.waiting_until) == ("W", WaitKind.WAIT, START + timedelta(seconds=20))
+        assert (info.state, info.waiting, info.waiting_until) == ("W", WaitKind.TOKEN, START + timedelta(seconds=20))
         assert (info.times_out_at, info.ended_at) == (START + timedelta(seconds=50), None)
         world.advance(20)
         over = world.executions.describe("one")
@@ -320,14 +335,14 @@ def test_an_execution_is_described_while_it_waits_and_when_it_is_over() -> None:
 
 def test_what_is_over_keeps_its_name_but_not_its_data_until_it_is_pruned() -> None:
     with engine(WAITING) as world:
-        world.executions.start("one", {"s": 0, "large": "x" * 10_000})
+        world.executions.start("one", {"s": 1, "large": "x" * 10_000})
         world.executions.start("open", {"s": 500})
         world.advance(10)
         ((size,),) = world.database.read("SELECT length(data) + length(extra) FROM executions WHERE name = 'one'")
         assert size < 500
         assert world.executions.prune(START) == 0
         assert world.executions.start("one", {"s": 0}) is StartResult.ALREADY_CLOSED
-        assert world.executions.prune(START + timedelta(seconds=1)) == 1
+        assert world.executions.prune(START + timedelta(seconds=2)) == 1
         assert world.executions.start("one", {"s": 0}) is StartResult.STARTED
         assert world.executions.is_open("open")
 

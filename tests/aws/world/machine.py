@@ -40,6 +40,7 @@ class Running:
     """An execution. `order`: of two that are due at one instant, the one that waits longer goes first."""
 
     state: ExecutionState
+    input: Json
     transitions: int = 0
     history: int = 1
     ended_at: datetime | None = None
@@ -143,7 +144,7 @@ class StateMachine:
             "status": status,
             "startDate": int(state.started_at.timestamp() * 1000),
             "stopDate": int(now.timestamp() * 1000),
-            "input": json.dumps(state.input),
+            "input": json.dumps(running.input),
             "inputDetails": {"included": True},
             "error": state.error,
             "cause": state.cause,
@@ -223,11 +224,11 @@ class StateMachine:
         input_: Json = json.loads(text)
         found = self.executions.get(name)
         if found is not None:
-            if found.ended_at is None and found.state.input == input_:
+            if found.ended_at is None and found.input == input_:
                 return {"executionArn": self._arn(name), "startDate": found.state.started_at}
             raise call.error("ExecutionAlreadyExists", f"Execution Already Exists: '{self._arn(name)}'")
         now = self._clock.now()
-        self.executions[name] = Running(self._machine.begin(name, input_, now))
+        self.executions[name] = Running(self._machine.begin(name, input_, now), input_)
         self.entered[name] = []
         return {"executionArn": self._arn(name), "startDate": now}
 
@@ -243,7 +244,7 @@ class StateMachine:
             "name": found.state.name,
             "status": found.state.status.value if over else Status.RUNNING.value,
             "startDate": found.state.started_at,
-            "input": json.dumps(found.state.input),
+            "input": json.dumps(found.input),
             **({"stopDate": found.ended_at} if over else {}),
         }
 

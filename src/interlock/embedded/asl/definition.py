@@ -1,24 +1,23 @@
 """A definition, read and checked once. What is not in our subset is refused here, never ignored while running.
 
-The Structs are the subset: a state type or a field enters when the lifecycle needs it (ADR 3).
+The Structs are the subset: a state type or a field enters when the lifecycle needs it, and leaves with its last use
+(ADR 3). A test compares them with the file.
 """
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from interlock.embedded.asl.choice import Condition, compile_condition
-from interlock.embedded.asl.intrinsics import Formula, Template
-from interlock.embedded.asl.paths import DefinitionError, Json, Path
+from interlock.embedded.asl.paths import ALL, DefinitionError, Json, Path
+from interlock.embedded.asl.templates import Template
 
 ROOT: Final = Path("$")
 TOKEN_SUFFIX: Final = ".waitForTaskToken"
 MAX_SECONDS: Final = 99_999_999
 
-Seconds = Annotated[int, Meta(ge=0, le=MAX_SECONDS)]
 PositiveSeconds = Annotated[int, Meta(ge=1, le=MAX_SECONDS)]
 ErrorNames = Annotated[list[str], Meta(min_length=1)]
 
@@ -28,14 +27,13 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, rename="pascal", forbid_u
 
 
 class Retrier(_Part, frozen=True, kw_only=True):
-    """How often and how soon an error is tried again. FULL jitter is not in the subset: it is not repeatable."""
+    """How often and how soon an error is tried again."""
 
     error_equals: ErrorNames
     interval_seconds: PositiveSeconds = 1
     max_attempts: Annotated[int, Meta(ge=0, le=MAX_SECONDS)] = 3
     backoff_rate: Annotated[float, Meta(ge=1)] = 2.0
     max_delay_seconds: Annotated[int, Meta(ge=1, le=31_622_400)] | None = None
-    jitter_strategy: Literal["NONE"] = "NONE"
 
 
 class Catcher(_Part, frozen=True, kw_only=True):
@@ -43,7 +41,7 @@ class Catcher(_Part, frozen=True, kw_only=True):
 
     error_equals: ErrorNames
     next: str
-    result_path: Path | None = ROOT
+    result_path: Path = ROOT
 
 
 class ChoiceRule:
@@ -64,29 +62,16 @@ class _State(_Part, frozen=True, kw_only=True, tag_field="Type"):
     pass
 
 
-class _Filtered(_State, frozen=True, kw_only=True):
-    input_path: Path | None = ROOT
-    output_path: Path | None = ROOT
-
-
-class _Continued(_Filtered, frozen=True, kw_only=True):
-    next: str | None = None
-    end: bool = False
-
-
-class Task(_Continued, frozen=True, kw_only=True, tag="Task"):
+class Task(_State, frozen=True, kw_only=True, tag="Task"):
     """Calls something outside."""
 
     resource: str
+    next: str
     parameters: Template | None = None
-    result_selector: Template | None = None
-    result_path: Path | None = ROOT
+    result_path: Path = ROOT
     retry: list[Retrier] = []
     catch: list[Catcher] = []
-    timeout_seconds: PositiveSeconds | None = None
     timeout_seconds_path: Path | None = None
-    heartbeat_seconds: PositiveSeconds | None = None
-    heartbeat_seconds_path: Path | None = None
 
     @property
     def waits_for_token(self) -> bool:
@@ -94,52 +79,41 @@ class Task(_Continued, frozen=True, kw_only=True, tag="Task"):
         return self.resource.endswith(TOKEN_SUFFIX)
 
 
-class Pass(_Continued, frozen=True, kw_only=True, tag="Pass"):
+class Pass(_State, frozen=True, kw_only=True, tag="Pass"):
     """Reshapes the data."""
 
+    next: str
+    input_path: Path = ROOT
     result: Any | UnsetType = UNSET
     parameters: Template | None = None
-    result_path: Path | None = ROOT
+    result_path: Path = ROOT
 
 
-class Wait(_Continued, frozen=True, kw_only=True, tag="Wait"):
-    """Waits for a time, or until one."""
-
-    seconds: Seconds | None = None
-    seconds_path: Path | None = None
-    timestamp: Annotated[datetime, Meta(tz=True)] | None = None
-    timestamp_path: Path | None = None
-
-
-class Choice(_Filtered, frozen=True, kw_only=True, tag="Choice"):
+class Choice(_State, frozen=True, kw_only=True, tag="Choice"):
     """Goes to the Next of the first rule that holds."""
 
     choices: Annotated[list[ChoiceRule], Meta(min_length=1)]
-    default: str | None = None
+    default: str
 
 
-class Succeed(_Filtered, frozen=True, kw_only=True, tag="Succeed"):
+class Succeed(_State, frozen=True, kw_only=True, tag="Succeed"):
     """Ends well."""
 
 
 class Fail(_State, frozen=True, kw_only=True, tag="Fail"):
     """Ends badly."""
 
-    error: str | None = None
-    cause: str | None = None
-    error_path: Formula | None = None
-    cause_path: Formula | None = None
+    error: str
+    cause: str
 
 
-State = Task | Pass | Wait | Choice | Succeed | Fail
+State = Task | Pass | Choice | Succeed | Fail
 
 
 class _Document(_Part, frozen=True, kw_only=True):
     start_at: str
     states: Annotated[dict[str, dict[str, Any]], Meta(min_length=1)]
     timeout_seconds: PositiveSeconds | None = None
-    version: Literal["1.0"] = "1.0"
-    query_language: Literal["JSONPath"] = "JSONPath"
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,62 +149,38 @@ def _load_state(name: str, raw: Mapping[str, Json]) -> State:
 
 
 def _decode(type_: type, value: object) -> object:
-    if type_ in (Path, Formula) and not isinstance(value, str):
+    if type_ is Path and not isinstance(value, str):
         raise DefinitionError(f"a path is expected, not {value!r}")
     return type_(value)
 
 
 def _check_state(state: State) -> None:
-    if isinstance(state, _Continued) and (state.next is None) != state.end:
-        raise DefinitionError("exactly one of Next and End is needed")
     for path in _result_paths(state):
         if path.context:
             raise DefinitionError(f"ResultPath {path.text!r}: a result cannot be put into the context object")
-    match state:
-        case Task():
-            _at_most_one(state, "timeout_seconds", "timeout_seconds_path")
-            _at_most_one(state, "heartbeat_seconds", "heartbeat_seconds_path")
-            for handlers in (state.retry, state.catch):
-                _check_wildcard([one.error_equals for one in handlers])
-        case Wait():
-            given = _given(state, "seconds", "seconds_path", "timestamp", "timestamp_path")
-            if len(given) != 1:
-                raise DefinitionError("a Wait needs one of Seconds, SecondsPath, Timestamp, TimestampPath")
-        case Fail():
-            _at_most_one(state, "error", "error_path")
-            _at_most_one(state, "cause", "cause_path")
-        case _:
-            pass
+    if isinstance(state, Task):
+        for handlers in (state.retry, state.catch):
+            _check_wildcard([one.error_equals for one in handlers])
 
 
 def _check_wildcard(handlers: list[list[str]]) -> None:
     for position, names in enumerate(handlers):
-        if "States.ALL" in names and (len(names) > 1 or position + 1 < len(handlers)):
+        if ALL in names and (len(names) > 1 or position + 1 < len(handlers)):
             raise DefinitionError("States.ALL must stand alone, in the last retrier or catcher")
 
 
-def _at_most_one(state: State, *fields: str) -> None:
-    given = _given(state, *fields)
-    if len(given) > 1:
-        raise DefinitionError(f"only one of {' and '.join(given)} may be given")
-
-
-def _given(state: State, *fields: str) -> list[str]:
-    return [field for field in fields if getattr(state, field) is not None]
-
-
-def _result_paths(state: State) -> list[Path]:
-    paths = [state.result_path] if isinstance(state, Task | Pass) else []
-    paths += [catcher.result_path for catcher in state.catch] if isinstance(state, Task) else []
-    return [path for path in paths if path is not None]
+def _result_paths(state: State) -> Iterator[Path]:
+    if isinstance(state, Task | Pass):
+        yield state.result_path
+    if isinstance(state, Task):
+        yield from (catcher.result_path for catcher in state.catch)
 
 
 def _targets(state: State) -> Iterator[str]:
-    if isinstance(state, _Continued) and state.next is not None:
+    if isinstance(state, Task | Pass):
         yield state.next
     if isinstance(state, Task):
         yield from (catcher.next for catcher in state.catch)
     if isinstance(state, Choice):
         yield from (rule.next for rule in state.choices)
-        if state.default is not None:
-            yield state.default
+        yield state.default

@@ -1,13 +1,13 @@
 """An execution as a value, the effects it asks for, and the few ways it moves. All of it is pure data."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 
 import msgspec
 from msgspec.structs import replace
 
-from interlock.embedded.asl.paths import TIMEOUT, Json
+from interlock.embedded.asl.paths import Json
 
 
 class Status(StrEnum):
@@ -22,18 +22,16 @@ class Status(StrEnum):
 class WaitKind(StrEnum):
     """What an execution waits for."""
 
-    WAIT = "wait"
     RETRY = "retry"
     TOKEN = "token"
 
 
 class Waiting(msgspec.Struct, frozen=True):
-    """A wait: until an instant, for a token, or for whichever comes first. `error` is the name of a missed answer."""
+    """A wait: until an instant, for a token, or for whichever comes first."""
 
     kind: WaitKind
     until: datetime | None = None
     token: str | None = None
-    error: str = TIMEOUT
 
 
 class ExecutionState(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +41,6 @@ class ExecutionState(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
-    input: Json
     state: str
     data: Json
     status: Status
@@ -122,22 +119,5 @@ def expired(execution: ExecutionState, now: datetime) -> bool:
 
 def context_of(execution: ExecutionState, token: str | None = None) -> Mapping[str, Json]:
     """What `$$.` paths of the current state see."""
-    context: dict[str, Json] = {
-        "Execution": {
-            "Id": execution.name,
-            "Name": execution.name,
-            "Input": execution.input,
-            "StartTime": stamp(execution.started_at),
-        },
-        "State": {
-            "Name": execution.state,
-            "EnteredTime": stamp(execution.entered_at),
-            "RetryCount": sum(execution.retries),
-        },
-    }
+    context: dict[str, Json] = {"Execution": {"Name": execution.name}}
     return context if token is None else {**context, "Task": {"Token": token}}
-
-
-def stamp(at: datetime) -> str:
-    """An instant as the context object writes it: always with milliseconds."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -43,7 +43,6 @@ class StaleRowError(Exception):
 class _Extra(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     started_at: datetime
     entered_at: datetime
-    input: Any = None
     steps: int = 0
     retries: tuple[int, ...] = ()
     waiting: Waiting | None = None
@@ -68,7 +67,6 @@ def read_row(row: Sequence[Any]) -> ExecutionRow:
     rest = msgspec.json.decode(extra, type=_Extra)
     execution = ExecutionState(
         name=name,
-        input=rest.input,
         state=state,
         data=msgspec.json.decode(data),
         status=Status(status),
@@ -141,11 +139,9 @@ def from_millis(millis: int) -> datetime:
 
 
 def _extra(execution: ExecutionState) -> str:
-    open_ = execution.status is Status.RUNNING
     rest = _Extra(
         started_at=execution.started_at,
         entered_at=execution.entered_at,
-        input=execution.input if open_ else None,
         steps=execution.steps,
         retries=execution.retries,
         waiting=execution.waiting,

@@ -13,8 +13,7 @@ least once) and why everything else here is a function of its arguments: the sec
 as the first wherever the tasks answer the same. Tokens are no exception. A token is made of the execution's
 name and its step, so that a repeated walk gives the same token and two different waits never share one.
 
-What differs from Step Functions: Parallel, Map, JSONata, variables and paths that select several nodes are
-refused when the definition is loaded.
+It knows what `control/lifecycle.asl.json` uses, and refuses the rest of the language when a definition is loaded.
 """
 
 from collections.abc import Sequence
@@ -25,9 +24,8 @@ from typing import Final, assert_never
 import msgspec
 from msgspec.structs import replace
 
-from interlock.embedded.asl.choice import holds, read_timestamp
+from interlock.embedded.asl.choice import holds
 from interlock.embedded.asl.definition import (
-    MAX_SECONDS,
     Choice,
     Definition,
     Fail,
@@ -35,7 +33,6 @@ from interlock.embedded.asl.definition import (
     Retrier,
     Succeed,
     Task,
-    Wait,
     load_definition,
 )
 from interlock.embedded.asl.execution import (
@@ -51,14 +48,11 @@ from interlock.embedded.asl.execution import (
     ended,
     enter,
     expired,
-    stamp,
     succeeded,
 )
-from interlock.embedded.asl.intrinsics import Formula
-from interlock.embedded.asl.paths import RUNTIME, TIMEOUT, Json, Path, Scope, StatesError
+from interlock.embedded.asl.paths import ALL, RUNTIME, TIMEOUT, Json, Path, Scope, StatesError
+from interlock.model.times import format_instant
 
-HEARTBEAT_TIMEOUT: Final = "States.HeartbeatTimeout"
-NO_CHOICE_MATCHED: Final = "States.NoChoiceMatched"
 DATA_LIMIT_EXCEEDED: Final = "States.DataLimitExceeded"
 MAX_DATA_BYTES: Final = 262_144  # what Step Functions lets a state hand on
 _MAX_WALK: Final = 10_000  # states in a row without a task or a wait: more is a loop without end
@@ -87,7 +81,6 @@ class Machine:
         bound = self._definition.timeout_seconds if timeout_seconds is None else timeout_seconds
         return ExecutionState(
             name=name,
-            input=input_,
             state=self._definition.start_at,
             data=input_,
             status=Status.RUNNING,
@@ -117,12 +110,10 @@ class Machine:
         if waiting.until is None or now < waiting.until:
             return Suspend(execution=execution, entered=())
         match waiting.kind:
-            case WaitKind.WAIT:
-                return self._drive(execution, self._waited(execution, now), now)
             case WaitKind.RETRY:
                 return self._drive(execution, replace(execution, waiting=None), now)
             case WaitKind.TOKEN:
-                return self.fail(execution, waiting.error, f"no answer by {stamp(waiting.until)}", now)
+                return self.fail(execution, TIMEOUT, f"no answer by {format_instant(waiting.until)}", now)
             case _:
                 assert_never(waiting.kind)
 
@@ -171,20 +162,13 @@ class Machine:
             case Task():
                 return _called(state, execution, now)
             case Pass():
-                return self._passed(state, execution, now)
-            case Wait():
-                until = _wait_until(state, _scope(state, execution), now)
-                return replace(execution, waiting=Waiting(WaitKind.WAIT, until))
+                return _passed(state, execution, now)
             case Choice():
-                scope = _scope(state, execution)
-                return enter(execution, _chosen(state, scope), _filtered(state, scope), now)
+                return enter(execution, _chosen(state, _scope(execution)), execution.data, now)
             case Succeed():
-                return succeeded(execution, _filtered(state, _scope(state, execution)))
+                return succeeded(execution, execution.data)
             case Fail():
-                scope = Scope(execution.data, partial(context_of, execution))
-                error = _text(state.error, state.error_path, scope, "ErrorPath")
-                cause = _text(state.cause, state.cause_path, scope, "CausePath")
-                return ended(execution, Status.FAILED, error, cause)
+                return ended(execution, Status.FAILED, state.error, state.cause)
             case _:
                 assert_never(state)
 
@@ -194,37 +178,13 @@ class Machine:
             return execution
         return enter(execution, self._definition.start_at, execution.data, now)
 
-    def _passed(self, state: Pass, execution: ExecutionState, now: datetime) -> ExecutionState:
-        scope = _scope(state, execution)
-        result = state.parameters.fill(scope, "Parameters") if state.parameters else scope.data
-        result = result if state.result is msgspec.UNSET else state.result
-        data = _combined(state.result_path, execution.data, result)
-        return self._leave(state, execution, data, now)
-
-    def _waited(self, execution: ExecutionState, now: datetime) -> ExecutionState:
-        state = self._states[execution.state]
-        assert isinstance(state, Wait)
-        try:
-            return self._leave(state, execution, _scope(state, execution).data, now)
-        except StatesError as error:
-            return self._failed(execution, error, now)
-
     def _completed(self, execution: ExecutionState, output: Json, now: datetime) -> ExecutionState:
         state = self._states[execution.state]
         assert isinstance(state, Task)
-        result = output
-        if state.result_selector is not None:
-            result = state.result_selector.fill(Scope(output, partial(context_of, execution)), "ResultSelector")
-        data = _combined(state.result_path, execution.data, result)
+        data = state.result_path.put(execution.data, output)
         if len(msgspec.json.encode(data)) > MAX_DATA_BYTES:
             raise StatesError(DATA_LIMIT_EXCEEDED, f"the output of {execution.state!r} is over {MAX_DATA_BYTES} bytes")
-        return self._leave(state, execution, data, now)
-
-    def _leave(self, state: Task | Pass | Wait, execution: ExecutionState, data: Json, now: datetime) -> ExecutionState:
-        output = _filtered(state, Scope(data, partial(context_of, execution)))
-        if state.next is None:
-            return succeeded(execution, output)
-        return enter(execution, state.next, output, now)
+        return enter(execution, state.next, data, now)
 
     # ------------------------------------------------------------------------------------------ errors
 
@@ -241,10 +201,10 @@ class Machine:
         return ended(execution, Status.FAILED, error.error, error.cause)
 
     def _caught(
-        self, execution: ExecutionState, path: Path | None, next_: str, error: StatesError, now: datetime
+        self, execution: ExecutionState, path: Path, next_: str, error: StatesError, now: datetime
     ) -> ExecutionState:
         try:
-            data = _combined(path, execution.data, {"Error": error.error, "Cause": error.cause})
+            data = path.put(execution.data, {"Error": error.error, "Cause": error.cause})
         except StatesError as misplaced:
             return ended(execution, Status.FAILED, misplaced.error, misplaced.cause)
         return enter(execution, next_, data, now)
@@ -255,17 +215,11 @@ class Machine:
 
 def _called(state: Task, execution: ExecutionState, now: datetime) -> CallTask:
     token = f"{execution.name}:{execution.steps}.{sum(execution.retries)}" if state.waits_for_token else None
-    scope = _scope(state, execution, token)
+    scope = _scope(execution, token)
     payload = state.parameters.fill(scope, "Parameters") if state.parameters else scope.data
-    timeout = _bound(state.timeout_seconds, state.timeout_seconds_path, scope, "TimeoutSecondsPath")
-    heartbeat = _bound(state.heartbeat_seconds, state.heartbeat_seconds_path, scope, "HeartbeatSecondsPath")
-    # Nobody sends heartbeats here, so the first one missed is an earlier time-out of another name.
-    seconds = min((one for one in (timeout, heartbeat) if one is not None), default=None)
-    until = None if seconds is None else now + timedelta(seconds=seconds)
-    error = TIMEOUT if seconds == timeout else HEARTBEAT_TIMEOUT
-    waiting = Waiting(WaitKind.TOKEN, until, token, error) if token else None
+    until = None if state.timeout_seconds_path is None else now + _bound(state.timeout_seconds_path, scope)
     return CallTask(
-        execution=replace(execution, waiting=waiting),
+        execution=replace(execution, waiting=Waiting(WaitKind.TOKEN, until, token) if token else None),
         entered=(),
         resource=state.resource,
         payload=payload,
@@ -274,13 +228,11 @@ def _called(state: Task, execution: ExecutionState, now: datetime) -> CallTask:
     )
 
 
-def _bound(seconds: int | None, path: Path | None, scope: Scope, field: str) -> int | None:
-    if path is None:
-        return seconds
-    value = scope.get(path, field)
+def _bound(path: Path, scope: Scope) -> timedelta:
+    value = scope.get(path, "TimeoutSecondsPath")
     if isinstance(value, bool) or not isinstance(value, int) or value <= 0:
-        raise StatesError(RUNTIME, f"{field} {path.text!r} is {value!r}, not a positive number of seconds")
-    return value
+        raise StatesError(RUNTIME, f"TimeoutSecondsPath {path.text!r} is {value!r}, not a positive number of seconds")
+    return timedelta(seconds=value)
 
 
 def _retried(state: Task, execution: ExecutionState, error: str, now: datetime) -> ExecutionState | None:
@@ -305,63 +257,23 @@ def _backoff(retrier: Retrier, retries: int) -> timedelta:
 
 
 def _matches(names: Sequence[str], error: str) -> bool:
-    if error in names:
-        return True
-    if error == DATA_LIMIT_EXCEEDED:
-        return False
-    return "States.ALL" in names or ("States.TaskFailed" in names and error != TIMEOUT)
+    return error in names or (error != DATA_LIMIT_EXCEEDED and ALL in names)
 
 
 # ------------------------------------------------------------------------------------------------------- data
 
 
-def _scope(state: Task | Pass | Wait | Choice | Succeed, execution: ExecutionState, token: str | None = None) -> Scope:
-    context = partial(context_of, execution, token)
-    if state.input_path is None:
-        return Scope({}, context)
-    return Scope(Scope(execution.data, context).get(state.input_path, "InputPath"), context)
+def _scope(execution: ExecutionState, token: str | None = None) -> Scope:
+    return Scope(execution.data, partial(context_of, execution, token))
 
 
-def _filtered(state: Task | Pass | Wait | Choice | Succeed, scope: Scope) -> Json:
-    return {} if state.output_path is None else scope.get(state.output_path, "OutputPath")
-
-
-def _combined(path: Path | None, data: Json, result: Json) -> Json:
-    return data if path is None else path.put(data, result)
+def _passed(state: Pass, execution: ExecutionState, now: datetime) -> ExecutionState:
+    context = partial(context_of, execution)
+    scope = Scope(Scope(execution.data, context).get(state.input_path, "InputPath"), context)
+    result = state.parameters.fill(scope, "Parameters") if state.parameters else scope.data
+    result = result if state.result is msgspec.UNSET else state.result
+    return enter(execution, state.next, state.result_path.put(execution.data, result), now)
 
 
 def _chosen(state: Choice, scope: Scope) -> str:
-    for rule in state.choices:
-        if holds(rule.condition, scope):
-            return rule.next
-    if state.default is None:
-        raise StatesError(NO_CHOICE_MATCHED, "no choice holds and there is no Default")
-    return state.default
-
-
-def _wait_until(state: Wait, scope: Scope, now: datetime) -> datetime:
-    if state.timestamp is not None:
-        return state.timestamp
-    if state.timestamp_path is not None:
-        value = scope.get(state.timestamp_path, "TimestampPath")
-        at = read_timestamp(value)
-        if at is None:
-            raise StatesError(RUNTIME, f"TimestampPath {state.timestamp_path.text!r} is {value!r}, not a timestamp")
-        return at
-    seconds = state.seconds
-    if state.seconds_path is not None:
-        seconds = scope.get(state.seconds_path, "SecondsPath")
-        if isinstance(seconds, bool) or not isinstance(seconds, int) or not 0 <= seconds <= MAX_SECONDS:
-            raise StatesError(
-                RUNTIME, f"SecondsPath {state.seconds_path.text!r} is {seconds!r}, not a number of seconds"
-            )
-    return now + timedelta(seconds=seconds or 0)
-
-
-def _text(literal: str | None, formula: Formula | None, scope: Scope, field: str) -> str | None:
-    if formula is None:
-        return literal
-    value = formula.value(scope, field)
-    if not isinstance(value, str):
-        raise StatesError(RUNTIME, f"{field} {formula.text!r} is {value!r}, not a string")
-    return value
+    return next((rule.next for rule in state.choices if holds(rule.condition, scope)), state.default)

@@ -1,8 +1,7 @@
-"""Paths of the States Language: `$.a.b[0]` into a state's data, `$$.State.Name` into the context object.
+"""Paths of the States Language: `$.a.b` into a state's data, `$$.Task.Token` into the context object.
 
-Only paths that name one node are in our subset (the language calls them reference paths). Wildcards, slices
-and filters select many nodes; nothing in the lifecycle needs them, and refusing them keeps reading and
-writing the same small thing.
+Only names are in our subset: the lifecycle has no lists, and no path of it selects several nodes. Refusing the rest
+keeps reading and writing the same small thing.
 """
 
 import re
@@ -32,6 +31,7 @@ class StatesError(InterlockError):
 
 RUNTIME: Final = "States.Runtime"
 TIMEOUT: Final = "States.Timeout"
+ALL: Final = "States.ALL"
 RESULT_PATH_MATCH_FAILURE: Final = "States.ResultPathMatchFailure"
 
 
@@ -44,9 +44,7 @@ class _Absent:
 
 ABSENT: Final = _Absent()
 
-_STEP: Final = re.compile(
-    r"\.(?P<name>[^\W\d][\w-]*)|\[(?P<quote>['\"])(?P<quoted>(?:(?!(?P=quote)).)+)(?P=quote)\]|\[(?P<index>\d+)\]"
-)
+_PATH: Final = re.compile(r"\$\$?(?:\.[^\W\d][\w-]*)*")
 
 
 class Path:
@@ -60,16 +58,15 @@ class Path:
     def __init__(self, text: str) -> None:
         self.text: Final = text
         self.context: Final = text.startswith("$$")
-        self.steps: Final = _steps(text, 2 if self.context else 1)
+        if _PATH.fullmatch(text) is None:
+            raise DefinitionError(f"{text!r} is not a path: write $.name, or $$. for the context object")
+        self.steps: Final = tuple(text.split(".")[1:])
 
     def find(self, root: Json) -> Json:
         """The value at the path, or ABSENT."""
         node = root
         for step in self.steps:
-            if isinstance(step, str):
-                if not isinstance(node, dict) or step not in node:
-                    return ABSENT
-            elif not isinstance(node, list) or step >= len(node):
+            if not isinstance(node, dict) or step not in node:
                 return ABSENT
             node = node[step]
         return node
@@ -77,20 +74,6 @@ class Path:
     def put(self, root: Json, value: Json) -> Json:
         """A copy of `root` with the value at the path; objects on the way are made where there are none."""
         return _placed(root, self.steps, value, self.text)
-
-
-def _steps(text: str, start: int) -> tuple[str | int, ...]:
-    steps: list[str | int] = []
-    position = start
-    while (match := _STEP.match(text, position)) is not None:
-        index = match["index"]
-        steps.append(int(index) if index is not None else match["name"] or match["quoted"])
-        position = match.end()
-    if not text.startswith("$") or position != len(text):
-        raise DefinitionError(
-            f"{text!r} is not a path to one value: write $.name, $['name'], $.list[0], or $$. for the context object"
-        )
-    return tuple(steps)
 
 
 class Scope(msgspec.Struct, frozen=True):
@@ -113,14 +96,12 @@ class Scope(msgspec.Struct, frozen=True):
         return value
 
 
-def _placed(node: Json, steps: tuple[str | int, ...], value: Json, path: str) -> Json:
+def _placed(node: Json, steps: tuple[str, ...], value: Json, path: str) -> Json:
     if not steps:
         return value
     step, rest = steps[0], steps[1:]
-    if isinstance(step, str) and isinstance(node, dict):
+    if isinstance(node, dict):
         return {**node, step: _placed(node.get(step, {}), rest, value, path)}
-    if isinstance(step, int) and isinstance(node, list) and step < len(node):
-        return [*node[:step], _placed(node[step], rest, value, path), *node[step + 1 :]]
     raise StatesError(
         RESULT_PATH_MATCH_FAILURE, f"the result cannot be put at {path!r}: the input has no place at {step!r}"
     )

@@ -45,7 +45,7 @@ class _Parameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     update_expression: str
     condition_expression: str | None = None
     expression_attribute_names: dict[str, str] = {}
-    expression_attribute_values: dict[str, dict[str, str | bool]] = {}
+    expression_attribute_values: dict[str, dict[str, str]] = {}
 
 
 def to_update(payload: Json) -> Update:
@@ -88,20 +88,11 @@ def _defined(definitions: Mapping[str, Json], name: str) -> Json:
     return definitions[name]
 
 
-def _plain(value: Mapping[str, str | bool]) -> Json:
+def _plain(value: Mapping[str, str]) -> Json:
     match dict(value):
         case {"S": str() as text, **rest} if not rest:
             return text
-        case {"N": str() as number, **rest} if not rest:
-            return _number(number)
-        case {"BOOL": bool() as flag, **rest} if not rest:
-            return flag
+        case {"N": str() as number, **rest} if not rest and _WHOLE.fullmatch(number):
+            return int(number)
         case _:
-            raise UpdateRefusedError(f"updateItem: {value!r} is not one of S, N (as text) and BOOL")
-
-
-def _number(text: str) -> int | float:
-    try:
-        return int(text) if _WHOLE.fullmatch(text) else float(text)
-    except ValueError as error:
-        raise UpdateRefusedError(f"updateItem: {text!r} is not a number") from error
+            raise UpdateRefusedError(f"updateItem: {value!r} is neither S nor a whole number N, as text")
