@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from bench.figures import Figure
-from interlock.aws.settings import Function
+from interlock.aws.names import Function
 
 TURNS: Final = 9
 _BOTO: Final = "import boto3, botocore.config, botocore.exceptions"

@@ -12,7 +12,8 @@ import structlog
 from interlock.aws.invocation import Entry
 from interlock.aws.lambdas import alert_dispatcher, event_sink, orchestrator, sla_monitor, stream_router, watchdog
 from interlock.aws.logs import configure_logs
-from interlock.aws.settings import Function, SettingsError
+from interlock.aws.names import Function
+from interlock.aws.settings import SettingsError
 from interlock.control import records
 from interlock.model import keys
 from interlock.model.errors import InterlockError, InvalidValueError

@@ -3,7 +3,8 @@
 import pytest
 
 from interlock.aws.controller import Controller
-from interlock.aws.settings import OPTIONAL, REQUIRED, Function, SettingsError, read_settings
+from interlock.aws.names import Function
+from interlock.aws.settings import OPTIONAL, REQUIRED, SettingsError, read_settings
 from interlock.model.keys import Table
 from tests.aws.dynamo import TABLES
 from tests.aws.installation import VARIABLES, queue_url

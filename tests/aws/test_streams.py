@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from interlock.aws.dead_letters import LARGEST, Letter, letter_text, read_letter
 from interlock.aws.dynamodb.changes import change_of
 from interlock.aws.dynamodb.streams import StreamBatch, dated, table_name
-from interlock.aws.settings import Function
+from interlock.aws.names import Function
 from interlock.model.errors import AccessError, InvalidValueError, StoreError, ThrottledError, UnavailableError
 from interlock.model.keys import Table
 from interlock.model.times import epoch_millis

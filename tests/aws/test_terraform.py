@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from interlock.aws.settings import REQUIRED, Function, read_settings
+from interlock.aws.names import Function
+from interlock.aws.settings import REQUIRED, read_settings
 from interlock.cli.main import main
 from tests.aws import planned
 from tools.terraform import offline

@@ -17,7 +17,8 @@ from interlock.aws.clients import Clients
 from interlock.aws.dynamodb.store import DynamoStore
 from interlock.aws.executions import StepFunctionsExecutions
 from interlock.aws.job_runs import remembering
-from interlock.aws.settings import AwsSettings, Function, SettingsError, read_settings
+from interlock.aws.names import Function
+from interlock.aws.settings import AwsSettings, SettingsError, read_settings
 from interlock.aws.timers import SchedulerTimers
 from interlock.control.context import Control, Settings
 from interlock.decide.templates import for_jobs

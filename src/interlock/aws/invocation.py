@@ -8,7 +8,7 @@ import structlog
 from interlock.aws import controller as wiring
 from interlock.aws.controller import Controller
 from interlock.aws.logs import configure_logs
-from interlock.aws.settings import Function
+from interlock.aws.names import Function
 from interlock.logs import get_logger
 from interlock.model.errors import InvalidValueError
 

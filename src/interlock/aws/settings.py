@@ -7,25 +7,14 @@ without; the rest have defaults. Values that may be secret (`SLACK_BOT_TOKEN`) a
 import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
 
 from interlock.aws.logs import LEVELS
+from interlock.aws.names import Function
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import Table
-
-
-class Function(StrEnum):
-    """The six functions."""
-
-    STREAM_ROUTER = "stream-router"
-    ORCHESTRATOR = "orchestrator"
-    SLA_MONITOR = "sla-monitor"
-    WATCHDOG = "watchdog"
-    EVENT_SINK = "event-sink"
-    ALERT_DISPATCHER = "alert-dispatcher"
 
 
 class SettingsError(InvalidValueError):

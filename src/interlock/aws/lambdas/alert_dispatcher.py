@@ -6,7 +6,7 @@ from typing import Any, Final
 from interlock.aws.callers import is_queue
 from interlock.aws.controller import Controller
 from interlock.aws.invocation import Entry
-from interlock.aws.settings import Function
+from interlock.aws.names import Function
 from interlock.model.errors import InvalidValueError
 
 

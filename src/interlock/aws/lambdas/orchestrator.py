@@ -7,7 +7,7 @@ import msgspec
 
 from interlock.aws.controller import Controller
 from interlock.aws.invocation import Entry
-from interlock.aws.settings import Function
+from interlock.aws.names import Function
 from interlock.control.attempts import orchestrator
 from interlock.model.errors import InvalidValueError
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 from interlock.aws.callers import is_queue
 from interlock.aws.controller import Controller
 from interlock.aws.invocation import Entry
+from interlock.aws.names import Function
 from interlock.aws.queues import receive_timers
-from interlock.aws.settings import Function
 from interlock.control import sla_monitor
 from interlock.model.errors import InvalidValueError
 from interlock.ports.timers import Timer, TimerKind

@@ -6,8 +6,8 @@ from typing import Any, Final
 from interlock.aws.callers import is_queue, is_stream
 from interlock.aws.controller import Controller
 from interlock.aws.invocation import Entry
+from interlock.aws.names import Function
 from interlock.aws.queues import receive_timers
-from interlock.aws.settings import Function
 from interlock.control import router, timers
 from interlock.model import keys
 from interlock.model.errors import InvalidValueError

@@ -9,7 +9,7 @@ import structlog
 from interlock.aws.controller import Controller
 from interlock.aws.failures import call
 from interlock.aws.invocation import Entry
-from interlock.aws.settings import Function
+from interlock.aws.names import Function
 from interlock.control.watch import watch_slices, watchdog
 from interlock.control.watch.watch_slices import Slice
 from interlock.model.errors import InterlockError
