@@ -8,7 +8,7 @@ import pytest
 from interlock.control.views.event_views import EventView
 from interlock.demo.acts import Act, missing
 from interlock.demo.timeline import Entry, Sight, Stopped, Timeline
-from interlock.embedded.stream.feed import FeedEvent
+from interlock.embedded.stream.listeners import FeedEvent
 from interlock.model.events import EventType, Severity
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)

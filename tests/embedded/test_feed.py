@@ -10,7 +10,8 @@ from interlock.control import records
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.sqlite.store import SqliteStore
-from interlock.embedded.stream.feed import EventFeed, FeedEvent, SensorsWanted, SensorWritten
+from interlock.embedded.stream.feed import EventFeed
+from interlock.embedded.stream.listeners import FeedEvent, SensorsWanted, SensorWritten
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
 from interlock.ports.store import Key, Put

@@ -9,17 +9,24 @@ reaches back over the last ones; each event is handed on once.
 """
 
 import hashlib
-import threading
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 
 from interlock.control import records
 from interlock.control.views import event_views
 from interlock.control.views.event_views import EventView, Wanted
-from interlock.embedded.stream.feed import FeedEvent, Listener, SensorsWanted, SensorWritten
+from interlock.embedded.stream.listeners import (
+    FeedEvent,
+    Listener,
+    Listeners,
+    SensorsWanted,
+    SensorWritten,
+    notify,
+    notify_of_sensors,
+)
 from interlock.logs import get_logger
 from interlock.loops import Loops
 from interlock.model import keys
@@ -34,8 +41,6 @@ _OVERLAP: Final = timedelta(seconds=15)
 _PAGE: Final = 500
 _LAST: Final = "\U0010ffff"
 
-T = TypeVar("T")
-
 _log = get_logger(__name__)
 
 
@@ -46,14 +51,9 @@ class PolledFeed:
         self._store = store
         self._clock = clock
         self._every = every
-        self._lock = threading.Lock()
-        self._wanted = threading.Condition(self._lock)
-        self._listeners: dict[int, tuple[Listener, Callable[[], None]]] = {}
-        self._sensors_wanted: dict[int, SensorsWanted] = {}
+        self._listeners = Listeners()
         self._sensors: dict[str, dict[str, bytes]] = {}
-        self._joined = 0
         self._given: dict[str, datetime] = {}
-        self._stopping = threading.Event()
         self._loop = (loops or Loops()).add("feed", self._run, vital=False)
         self.problem = ""
         """Why events cannot be followed now; "" when they can."""
@@ -64,25 +64,19 @@ class PolledFeed:
 
     def stop(self) -> None:
         """Tell nobody any more, but that this is the end. Stopping twice is no error."""
-        self._stopping.set()
-        with self._lock:
-            self._wanted.notify_all()
+        self._listeners.stop()
         self._loop.stop()
-        with self._lock:
-            enders, self._listeners = [ended for _, ended in self._listeners.values()], {}
-        for ended in enders:
-            ended()
+        self._listeners.end()
 
     @property
     def listeners(self) -> int:
         """How many listen now."""
-        with self._lock:
-            return len(self._listeners)
+        return len(self._listeners)
 
     @property
     def stopped(self) -> bool:
         """Will nothing come any more?"""
-        return self._stopping.is_set()
+        return self._listeners.stopped
 
     def join(
         self,
@@ -91,19 +85,12 @@ class PolledFeed:
         sensors: SensorsWanted | None = None,
     ) -> tuple[int, int]:
         """Receive every event from now on, and the end. Events have the number 0."""
-        with self._lock:
-            self._joined += 1
-            self._listeners[self._joined] = listener, ended
-            if sensors is not None and sensors.pipelines:
-                self._sensors_wanted[self._joined] = sensors
-            self._wanted.notify_all()
-            return self._joined, 0
+        with self._listeners.lock:
+            return self._listeners.add(listener, ended, sensors if sensors and sensors.pipelines else None), 0
 
     def leave(self, ticket: int) -> None:
         """Stop receiving events."""
-        with self._lock:
-            self._listeners.pop(ticket, None)
-            self._sensors_wanted.pop(ticket, None)
+        self._listeners.leave(ticket)
 
     def between(self, after: int, until: int, limit: int = _PAGE) -> tuple[list[FeedEvent], int] | None:
         """Nobody knows: the table is to be read by time."""
@@ -114,10 +101,8 @@ class PolledFeed:
     def _run(self) -> None:
         idle = True
         while True:
-            with self._lock:
-                idle = idle or not self._listeners
-                self._wanted.wait_for(lambda: self._listeners or self._stopping.is_set())
-            if self._stopping.is_set():
+            idle = idle or not self._listeners
+            if not self._listeners.wait():
                 return
             try:
                 self._look(tell=not idle)
@@ -126,25 +111,24 @@ class PolledFeed:
             except InterlockError as error:
                 self.problem = f"the events of the environment cannot be read: {error}"
                 _log.error("the events cannot be followed; trying again", error=str(error))
-            self._stopping.wait(self._every)
+            self._listeners.pause(self._every)
 
     def _look(self, *, tell: bool) -> None:
         """Hand on what is new. The first look after a silence hands on nothing: who came from then reads the table."""
         now = self._clock.now()
         begin = now - _OVERLAP
         fresh = [one for one in self._since(begin) if one.id not in self._given]
-        with self._lock:
-            listeners = [listener for listener, _ in self._listeners.values()]
+        with self._listeners.lock:
+            listeners = self._listeners.events
         for event in event_views.in_order(fresh):
             self._given[event.id] = event.timestamp
             for listener in listeners if tell else ():
-                _notify(listener, FeedEvent(0, event))
+                notify(listener, FeedEvent(0, event))
         self._given = {id_: at for id_, at in self._given.items() if at >= begin}
 
     def _look_at_sensors(self) -> None:
         """Hand on what was written since the last look; of a pipeline that is new here, what was written lately."""
-        with self._lock:
-            wanted = list(self._sensors_wanted.values())
+        wanted = self._listeners.sensors
         pipelines = sorted(frozenset[str]().union(*(one.pipelines for one in wanted)))
         now = self._clock.now()
         recent = format_instant(now - _OVERLAP)
@@ -159,9 +143,7 @@ class PolledFeed:
                 if (received >= recent) if before is None else (before.get(sk) != seen[pipeline][sk]):
                     written.append(SensorWritten(pipeline, sk[len(keys.SENSOR) :], received or format_instant(now)))
         self._sensors = seen
-        for one in wanted:
-            if chosen := one.of(written):
-                _notify(one.listener, chosen)
+        notify_of_sensors(wanted, written)
 
     def _read(self, spans: list[Span]) -> list[list[tuple[str, dict[str, Any]]]]:
         return self._store.read_spans(Table.CONTROL, spans, dict[str, Any]) if spans else []
@@ -179,10 +161,3 @@ class PolledFeed:
 
 def _digest(item: Mapping[str, Any]) -> bytes:
     return hashlib.blake2b(msgspec.json.encode(item, order="deterministic"), digest_size=16).digest()
-
-
-def _notify(listener: Callable[[T], None], news: T) -> None:
-    try:
-        listener(news)
-    except Exception:  # noqa: BLE001  the others listen on
-        _log.exception("a listener of the events failed")

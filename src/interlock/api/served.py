@@ -20,7 +20,7 @@ from interlock.embedded.alerts.delivery_views import DeliveryView
 from interlock.embedded.audit.trail import AuditTrail
 from interlock.embedded.health import HealthChecks
 from interlock.embedded.stream.dead_letters import DeadLetter
-from interlock.embedded.stream.feed import FeedEvent, Listener, SensorsWanted
+from interlock.embedded.stream.listeners import FeedEvent, Listener, SensorsWanted
 from interlock.model.audit import Actor
 from interlock.model.config import PipelineConfig
 from interlock.model.events import Event

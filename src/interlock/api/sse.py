@@ -27,7 +27,7 @@ from interlock.api.visibility import Visibility
 from interlock.control.views import event_views
 from interlock.control.views.event_views import EventView, Wanted
 from interlock.embedded.clock import rate
-from interlock.embedded.stream.feed import FeedEvent, SensorsWanted, SensorWritten
+from interlock.embedded.stream.listeners import FeedEvent, SensorsWanted, SensorWritten
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import EventType, Severity
 from interlock.model.times import epoch_millis, format_instant

@@ -7,7 +7,7 @@ from datetime import datetime
 import msgspec
 
 from interlock.control.views.event_views import EventView
-from interlock.embedded.stream.feed import FeedEvent
+from interlock.embedded.stream.listeners import FeedEvent
 from interlock.model.events import EventType
 
 

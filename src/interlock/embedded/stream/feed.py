@@ -5,18 +5,25 @@ came from the past first reads up to where the feed stood when it joined (`betwe
 nothing twice. Changes are pruned when all consumers have passed them; `between` says when it cannot reach back.
 """
 
-import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final, NamedTuple, TypeVar
+from typing import Final
 
 import msgspec
 
 from interlock.control import records
 from interlock.control.views import event_views
-from interlock.control.views.event_views import EventView
 from interlock.embedded.sqlite.database import Database, Row
+from interlock.embedded.stream.listeners import (
+    FeedEvent,
+    Listener,
+    Listeners,
+    SensorsWanted,
+    SensorWritten,
+    notify,
+    notify_of_sensors,
+)
 from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 from interlock.model.events import Event
@@ -52,52 +59,15 @@ _SENSORS: Final = (
 )
 
 
-class SensorWritten(NamedTuple):
-    """A sensor was written; what it says is in the store."""
-
-    pipeline: str
-    key: str
-    received_at: str
-
-
-class FeedEvent(NamedTuple):
-    """An event and its number in the order of commits."""
-
-    seq: int
-    event: EventView
-
-
-Listener = Callable[[FeedEvent], None]
-
-
-class SensorsWanted(NamedTuple):
-    """Who is to be told of sensors, some at a time, and of which pipelines; of all when none is named."""
-
-    listener: Callable[[tuple[SensorWritten, ...]], None]
-    pipelines: frozenset[str] = frozenset()
-
-    def of(self, written: Collection[SensorWritten]) -> tuple[SensorWritten, ...]:
-        """Those that are wanted."""
-        if not self.pipelines:
-            return tuple(written)
-        return tuple(one for one in written if one.pipeline in self.pipelines)
-
-
 class EventFeed:
     """Follows the events of a store."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._lock = threading.Lock()
-        self._wanted = threading.Condition(self._lock)
-        self._listeners: dict[int, Listener] = {}
-        self._enders: dict[int, Callable[[], None]] = {}
-        self._sensors_wanted: dict[int, SensorsWanted] = {}
+        self._listeners = Listeners()
         self._written: dict[tuple[str, str], SensorWritten] = {}
         self._sensors_due = 0.0
-        self._joined = 0
         self._position = 0
-        self._stopping = threading.Event()
         self._loop = database.loops.add("feed", self._run, vital=False)
 
     def start(self) -> None:
@@ -106,25 +76,19 @@ class EventFeed:
 
     def stop(self) -> None:
         """Tell nobody any more, but that this is the end. Stopping twice is no error."""
-        self._stopping.set()
-        with self._lock:
-            self._wanted.notify_all()
+        self._listeners.stop()
         self._loop.stop()
-        with self._lock:
-            enders, self._enders = list(self._enders.values()), {}
-        for ender in enders:
-            ender()
+        self._listeners.end()
 
     @property
     def listeners(self) -> int:
         """How many listen now."""
-        with self._lock:
-            return len(self._listeners)
+        return len(self._listeners)
 
     @property
     def stopped(self) -> bool:
         """Will nothing come any more?"""
-        return self._stopping.is_set()
+        return self._listeners.stopped
 
     def join(
         self, listener: Listener, ended: Callable[[], None], sensors: SensorsWanted | None = None
@@ -134,23 +98,14 @@ class EventFeed:
         All listeners must return quickly. `sensors` receives the sensors that are written, each key once, several times
         a second at most. Sensors are not read while no listener wants them.
         """
-        with self._lock:
+        with self._listeners.lock:
             if not self._listeners:
                 self._position = self._database.head()
-                self._wanted.notify_all()
-            self._joined += 1
-            self._listeners[self._joined] = listener
-            self._enders[self._joined] = ended
-            if sensors is not None:
-                self._sensors_wanted[self._joined] = sensors
-            return self._joined, self._position
+            return self._listeners.add(listener, ended, sensors), self._position
 
     def leave(self, ticket: int) -> None:
         """Stop receiving events."""
-        with self._lock:
-            self._listeners.pop(ticket, None)
-            self._enders.pop(ticket, None)
-            self._sensors_wanted.pop(ticket, None)
+        self._listeners.leave(ticket)
 
     def between(self, after: int, until: int, limit: int = _CHUNK) -> tuple[list[FeedEvent], int] | None:
         """Some events with after < seq <= until, and how far they reach; None when some of them may be gone."""
@@ -162,30 +117,25 @@ class EventFeed:
         return None if after + 1 < first else (_feed_events(rows), int(rows[-1][0]) if len(rows) == limit else until)
 
     def _run(self) -> None:
-        while self._is_wanted():
+        # While nobody listens, it waits: following every commit for nobody would cost the others their turn.
+        while self._listeners.wait():
             self._advance(self._database.wait_for_change(self._position, self._patience()))
             self._tell_of_sensors()
-
-    def _is_wanted(self) -> bool:
-        """Waits while nobody listens: following every commit for nobody would cost the others their turn."""
-        with self._lock:
-            self._wanted.wait_for(lambda: self._listeners or self._stopping.is_set())
-        return not self._stopping.is_set()
 
     def _advance(self, head: int) -> None:
         while (start := self._position) < head:
             rows = self._database.read(_SELECT, (start, head, _CHUNK))
             position = int(rows[-1][0]) if len(rows) == _CHUNK else head
             events = _feed_events(rows)
-            written = self._sensors(start, position) if self._sensors_wanted else {}
-            with self._lock:
+            written = self._sensors(start, position) if self._listeners.sensors else {}
+            with self._listeners.lock:
                 if self._position != start:
                     return  # the last listener left and another joined meanwhile, from a later position
                 self._position = position
-                listeners = list(self._listeners.values())
+                listeners = self._listeners.events
                 for one in events:
                     for listener in listeners:
-                        _notify(listener, one)
+                        notify(listener, one)
             self._written |= written
 
     def _patience(self) -> float:
@@ -198,11 +148,7 @@ class EventFeed:
             return
         written, self._written = list(self._written.values()), {}
         self._sensors_due = time.monotonic() + _SENSOR_SECONDS
-        with self._lock:
-            wanted = list(self._sensors_wanted.values())
-        for one in wanted:
-            if chosen := one.of(written):
-                _notify(one.listener, chosen)
+        notify_of_sensors(self._listeners.sensors, written)
 
     def _sensors(self, start: int, end: int) -> dict[tuple[str, str], SensorWritten]:
         """The sensors that were written, each key once: only that it was is of interest."""
@@ -213,16 +159,6 @@ class EventFeed:
                 when = received or format_instant(_EPOCH + timedelta(milliseconds=at))
                 found[pipeline, key] = SensorWritten(pipeline, key, when)
         return found
-
-
-T = TypeVar("T")
-
-
-def _notify(listener: Callable[[T], None], news: T) -> None:
-    try:
-        listener(news)
-    except Exception:  # noqa: BLE001  the others listen on
-        _log.exception("a listener of the events failed")
 
 
 def _feed_events(rows: list[Row]) -> list[FeedEvent]:
