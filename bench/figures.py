@@ -63,10 +63,10 @@ def table(figures: Iterable[Figure]) -> str:
             (
                 one.what,
                 one.size,
-                f"{_number(one.value)} {one.unit}",
-                "" if one.floor is None else _number(one.floor),
+                f"{number(one.value)} {one.unit}",
+                "" if one.floor is None else number(one.floor),
                 "" if one.ratio is None else f"{one.ratio:.2f}",
-                "" if goal is None else f"{sign}{_number(goal)}{times}",
+                "" if goal is None else f"{sign}{number(goal)}{times}",
                 {None: "", True: "met", False: "missed"}[one.met],
             )
         )
@@ -75,7 +75,8 @@ def table(figures: Iterable[Figure]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """A figure as people read it: three digits, or all of a large one."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.__main__ import RESULTS
-from bench.figures import Figure, of_results
+from bench.figures import Figure, number, of_results
 
 PAGE: Final = Path("docs/performance.md")
 PLOTS: Final = Path("docs/diagrams")
@@ -145,18 +145,14 @@ def _table(figures: Sequence[Figure]) -> str:
         cells = [
             one.what,
             one.size,
-            f"{_number(one.value)} {one.unit}",
-            "" if one.floor is None else _number(one.floor),
+            f"{number(one.value)} {one.unit}",
+            "" if one.floor is None else number(one.floor),
             "" if one.ratio is None else f"{one.ratio:,.2f}" if one.ratio < 100 else f"{one.ratio:,.0f}",
-            "" if goal is None else f"{sign} {_number(goal)}{'' if one.goal is not None else ' x'}",
+            "" if goal is None else f"{sign} {number(goal)}{'' if one.goal is not None else ' x'}",
             {None: "", True: "met", False: "missed"}[one.met],
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 if __name__ == "__main__":

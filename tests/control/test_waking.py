@@ -12,6 +12,7 @@ from interlock.control.attempts import orchestrator
 from interlock.control.context import Control, Settings
 from interlock.embedded.timing.timers import SqliteTimers
 from interlock.model import keys
+from interlock.model.config import PipelineConfig
 from interlock.model.errors import StoreError
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import RunStatus
@@ -135,6 +136,9 @@ class CountingStore:
 
     def commit(self, writes: Sequence[Write]) -> Conflict | None:
         return self._store.commit(writes)
+
+    def refused(self, config: PipelineConfig) -> Sequence[str]:
+        return self._store.refused(config)
 
     def pipelines(self) -> list[str]:
         return self._store.pipelines()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from interlock.control.context import Control
+from interlock.model.config import PipelineConfig
 from interlock.model.keys import Table
 from interlock.ports.store import Conflict, Item, Key, Record, Span, Store, Write
 
@@ -54,6 +55,10 @@ class InterleavingStore:
         """Let the other actor go first, then commit."""
         self._before_commit(writes)
         return self._store.commit(writes)
+
+    def refused(self, config: PipelineConfig) -> Sequence[str]:
+        """As the inner store."""
+        return self._store.refused(config)
 
     def pipelines(self) -> list[str]:
         """As the inner store."""

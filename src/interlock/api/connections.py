@@ -17,7 +17,6 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import msgspec
-import structlog
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
@@ -27,6 +26,7 @@ from interlock.api.credentials import CONNECTION, OWN_USER, PEER, SAFE_WAY
 from interlock.api.gate import HEALTH
 from interlock.api.peers import is_own_user, local_user
 from interlock.api.transport import Ways
+from interlock.logs import get_logger
 
 _MOST: Final = 2000
 # More than this is not written while the client does not read.
@@ -40,7 +40,7 @@ _PIECE: Final = 16 * 1024
 _HELD_BYTES: Final = 1024 * 1024
 _QUIET_SECONDS: Final = 10.0
 
-_log = structlog.get_logger("interlock.http")
+_log = get_logger("interlock.http")
 
 
 def _affordable() -> int:

@@ -3,8 +3,6 @@
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import structlog
-
 from interlock.api import stream_shares
 from interlock.api.connections import ConnectionLimits
 from interlock.api.console import Console
@@ -24,8 +22,9 @@ from interlock.api.server import (
 )
 from interlock.api.stream_shares import StreamLimits
 from interlock.api.transport import Transport, Ways
+from interlock.logs import get_logger
 
-_log = structlog.get_logger("interlock.console")
+_log = get_logger("interlock.console")
 
 
 @dataclass(frozen=True, slots=True)

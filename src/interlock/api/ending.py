@@ -8,9 +8,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-import structlog
-
 from interlock.embedded.process.process_end import end_process
+from interlock.logs import get_logger
 from interlock.loops import Loops
 
 # Less than `docker stop` and most service managers allow before they kill.
@@ -18,7 +17,7 @@ GRACE_SECONDS: Final = 8.0
 # Of which this much for requests that are under way.
 REQUEST_SECONDS: Final = 4
 
-_log = structlog.get_logger("interlock.serve")
+_log = get_logger("interlock.serve")
 
 
 class Ending:

@@ -39,6 +39,7 @@ from interlock.api.state import AppState
 from interlock.api.stream_shares import StreamLimits, StreamShares
 from interlock.api.web import Web, is_page
 from interlock.embedded.access.callbacks import PATH as CALLBACKS
+from interlock.logs import get_logger
 from interlock.model.sensor import MAX_SENSOR_BYTES
 
 STREAM: Final = "/api/v1/events/stream"
@@ -57,7 +58,7 @@ _DRAIN_BYTES: Final = 16 * 1024 * 1024
 MAX_TARGET: Final = 8 * 1024
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
-_log = structlog.get_logger("interlock.http")
+_log = get_logger("interlock.http")
 
 
 class Gate:

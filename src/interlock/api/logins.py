@@ -10,17 +10,16 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import Final
 
-import structlog
-
 from interlock.api.credentials import Credentials
 from interlock.api.problems import RequestError
+from interlock.logs import get_logger
 
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="interlock"'}
 _MOST: Final = 30
 _SECONDS: Final = 60.0
 _MOST_REMEMBERED: Final = 10_000
 
-_log = structlog.get_logger("interlock.http")
+_log = get_logger("interlock.http")
 
 
 class FailedLogins:

@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
 import msgspec
-import structlog
 
 from interlock.api.answers import ALWAYS, Answer
 from interlock.api.auth import Principal, authenticate
@@ -34,6 +33,7 @@ from interlock.control import catalog, writing
 from interlock.control.writing import Written
 from interlock.embedded.access import tokens
 from interlock.embedded.service import Service
+from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 from interlock.model.sensor import check_observation
 from interlock.ports.store import Conflict
@@ -53,7 +53,7 @@ _KIND: Final[Header] = (b"content-type", b"application/json")
 
 _decode: Final = msgspec.json.Decoder(dict[str, Any]).decode
 _encode: Final = msgspec.json.Encoder().encode
-_log = structlog.get_logger("interlock.http")
+_log = get_logger("interlock.http")
 
 
 class _Plain(NamedTuple):

@@ -39,7 +39,6 @@ from interlock.ports.store import Span, Store
 EVERY: Final = 2.0
 _OVERLAP: Final = timedelta(seconds=15)
 _PAGE: Final = 500
-_LAST: Final = "\U0010ffff"
 
 _log = get_logger(__name__)
 
@@ -132,7 +131,7 @@ class PolledFeed:
         pipelines = sorted(frozenset[str]().union(*(one.pipelines for one in wanted)))
         now = self._clock.now()
         recent = format_instant(now - _OVERLAP)
-        spans = [Span(keys.pipeline_pk(one), keys.SENSOR, keys.SENSOR + _LAST) for one in pipelines]
+        spans = [Span(keys.pipeline_pk(one), keys.SENSOR, keys.SENSOR + keys.LAST) for one in pipelines]
         written: list[SensorWritten] = []
         seen: dict[str, dict[str, bytes]] = {}
         for pipeline, rows in zip(pipelines, self._read(spans), strict=True):

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Final, cast
 
-import structlog
 import uvicorn
 
 from interlock.api import stream_shares
@@ -35,6 +34,7 @@ from interlock.embedded.clock import SystemClock
 from interlock.embedded.process.announcement import Announcement
 from interlock.embedded.process.process_end import FAILED, end_process
 from interlock.embedded.service import Service, ServiceSettings
+from interlock.logs import get_logger
 from interlock.loops import Loops
 from interlock.model.errors import InterlockError
 from interlock.ports.clock import Clock
@@ -46,7 +46,7 @@ _BACKLOG: Final = 1024
 _SEND_BYTES: Final = 256 * 1024
 _RECEIVE_BYTES: Final = 64 * 1024
 
-_log = structlog.get_logger("interlock.serve")
+_log = get_logger("interlock.serve")
 
 
 @dataclass(frozen=True, slots=True)

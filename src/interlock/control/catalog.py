@@ -264,9 +264,7 @@ def _checked(store: Store, of: tuple[str, str], encoded: bytes, calendar_names: 
         known = calendar_names()
         if config is None or not named <= known:
             config, errors = _parse(encoded, known)
-    # A runtime that cannot run every config says so by its store: there is none here that could start such a job.
-    refused = getattr(store, "refused", None)
-    if config is not None and refused is not None and (reasons := tuple(refused(config))):
+    if config is not None and (reasons := tuple(store.refused(config))):
         return None, reasons
     return config, errors
 

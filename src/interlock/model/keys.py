@@ -50,6 +50,9 @@ PROBE: Final = "PROBE#"
 TICK: Final = "TICK#"
 UPSTREAM: Final = "upstream:"
 
+LAST: Final = "\U0010ffff"
+"""Behind every sort key of a prefix: `Span(pk, prefix, prefix + LAST)` is all of them."""
+
 
 class Table(StrEnum):
     """The four tables."""

@@ -21,12 +21,15 @@ Obligations of every backend
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import msgspec
 
 from interlock.model.audit import AuditNote
 from interlock.model.keys import Table
+
+if TYPE_CHECKING:
+    from interlock.model.config import PipelineConfig
 
 MAX_WRITES: Final = 100
 MAX_ITEM_BYTES: Final = 390_000
@@ -184,6 +187,10 @@ class Store(Protocol):
 
     def commit(self, writes: Sequence[Write]) -> Conflict | None:
         """All of the writes, or none and the reason."""
+        ...
+
+    def refused(self, config: "PipelineConfig") -> Sequence[str]:
+        """Why the runtime whose store this is cannot run a config, each reason in a line; empty where it can."""
         ...
 
     def pipelines(self) -> list[str]:

@@ -51,6 +51,9 @@ class CountedStore:
         self.commits += 1
         return self._store.commit(writes)
 
+    def refused(self, config: PipelineConfig) -> Sequence[str]:
+        return self._store.refused(config)
+
     def pipelines(self) -> list[str]:
         return self._store.pipelines()
 
@@ -144,7 +147,9 @@ def test_what_a_runtime_cannot_run_is_refused_through_it_as_well() -> None:
     installation = Installation(Target(state=JobState.SUCCEEDED))
     installation.apply()
     store = installation.engine.store
-    assert PassStore(store).refused is None
+    ours = catalog.current(store, "orders")
+    assert ours is not None
+    assert PassStore(store).refused(ours) == ()
 
     class Choosy(CountedStore):
         def refused(self, config: PipelineConfig) -> list[str]:

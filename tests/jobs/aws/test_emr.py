@@ -86,7 +86,7 @@ def test_a_lost_start_is_found_by_its_name(aws: Aws, runner: EmrRunner, cluster:
 def test_a_lost_start_is_not_searched_for_forever(
     runner: EmrRunner, cluster: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.jobs.aws.emr._SEARCHED", 2)
+    monkeypatch.setattr("interlock.jobs.aws.recovery.SEARCHED", 2)
     for number in range(4):
         runner.start(request(f"run-{number}", clusterId=cluster, arguments=ARGUMENTS))
     assert runner.recover(request("run-9", clusterId=cluster, arguments=ARGUMENTS)) is Recovery.UNDECIDABLE

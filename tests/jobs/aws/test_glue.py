@@ -108,7 +108,7 @@ def test_a_lost_start_is_found_by_its_run_id(aws: Aws, runner: GlueRunner) -> No
 def test_a_lost_start_is_not_searched_for_forever(
     aws: Aws, runner: GlueRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interlock.jobs.aws.glue._SEARCHED", 4)
+    monkeypatch.setattr("interlock.jobs.aws.recovery.SEARCHED", 4)
     monkeypatch.setattr("interlock.jobs.aws.glue._PAGE", 2)
     for number in range(5):
         runner.start(request(f"run-{number}", jobName="etl"))

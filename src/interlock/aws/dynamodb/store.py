@@ -83,7 +83,7 @@ class DynamoStore:
         refused: Callable[[PipelineConfig], Sequence[str]] = lambda _: (),
         event_ttl: timedelta | None = None,
     ) -> None:
-        """`refused`: why the functions of this environment cannot run a config; see `catalog`.
+        """`refused`: see the method of that name.
 
         `event_ttl`: how long this environment keeps events, where that is another time than the controller's own.
         """
@@ -91,13 +91,17 @@ class DynamoStore:
         self._tables = dict(tables)
         self._clock = clock
         self._pause = pause
-        self.refused = refused
+        self._refused = refused
         self._event_ttl = event_ttl
         self._readers: Executor | None = None
 
     def read_index_with(self, readers: "Executor") -> None:
         """Ask the partitions of the index side by side from now on: for who reads the events of all pipelines."""
         self._readers = readers
+
+    def refused(self, config: PipelineConfig) -> Sequence[str]:
+        """Why the functions of this environment cannot run a config."""
+        return self._refused(config)
 
     # ------------------------------------------------------------------------------------------------ reading
 

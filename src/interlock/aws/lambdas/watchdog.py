@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-import structlog
 
 from interlock.aws.controller import Controller
 from interlock.aws.failures import call
@@ -12,9 +11,10 @@ from interlock.aws.invocation import Entry
 from interlock.aws.names import Function
 from interlock.control.watch import watch_slices, watchdog
 from interlock.control.watch.watch_slices import Slice
+from interlock.logs import get_logger
 from interlock.model.errors import InterlockError
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def handle(controller: Controller, event: Mapping[str, Any]) -> Any:

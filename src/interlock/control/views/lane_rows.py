@@ -28,7 +28,6 @@ _SLA_ROWS: Final = 3
 # A day's run may be opened a day or two after its date: `period: previous`, data that is complete the day after.
 _DAYS_BEFORE: Final = timedelta(days=2)
 _DAYS_AFTER: Final = timedelta(days=2)
-_LAST: Final = "\U0010ffff"
 
 
 class RunRow(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -124,7 +123,7 @@ def read_rows(store: Store, pipelines: Sequence[Stored], columns: Columns | None
     slots = [(rows, span) for rows in made for span in _run_spans(rows, columns, now)]
     for (rows, _), runs in zip(slots, _read(store, [span for _, span in slots], RunRow), strict=True):
         rows.runs += [run for _, run in runs]
-    watched = [(rows, Span(_pk(rows), keys.ACTIVE, keys.ACTIVE + _LAST)) for rows in made]
+    watched = [(rows, Span(_pk(rows), keys.ACTIVE, keys.ACTIVE + keys.LAST)) for rows in made]
     for (rows, span), active in zip(watched, _read(store, [span for _, span in watched], ActiveRow), strict=True):
         for sk, found in active:
             key = keys.run_of(span.pk, sk, keys.ACTIVE)
@@ -210,12 +209,12 @@ def _last_of(rows: Rows, kind: str, count: int) -> Iterator[Span]:
 def _dry_spans(rows: Rows) -> Iterator[Span]:
     config = rows.found.config
     if config is not None and config.dry_run:
-        yield Span(_pk(rows), keys.DRY_RUN, keys.DRY_RUN + _LAST)
+        yield Span(_pk(rows), keys.DRY_RUN, keys.DRY_RUN + keys.LAST)
 
 
 def _of_schedule(rows: Rows, kind: str, schedule: str, last: int | None) -> Span:
     prefix = f"{kind}{schedule}#"
-    return Span(_pk(rows), prefix, prefix + _LAST, last)
+    return Span(_pk(rows), prefix, prefix + keys.LAST, last)
 
 
 def _exactly(rows: Rows, kind: str, schedule: str, date: str) -> Span:

@@ -5,7 +5,7 @@ A page is read in a handful of statements, whatever number of pipelines is on it
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -17,8 +17,6 @@ from interlock.model import keys
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import Active, Run, SlaState
 from interlock.ports.store import Span, Store
-
-_LAST: Final = "\U0010ffff"
 
 
 class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -73,7 +71,7 @@ def summaries(store: Store, found: Sequence[Stored], now: datetime) -> list[dict
     upcoming = NextRuns(store, now)
     runs = _latest_runs(store, found)
     states = _sla_states(store, [run for by_name in runs for run in by_name.values()])
-    watched = [Span(keys.pipeline_pk(one.pipeline), keys.ACTIVE, keys.ACTIVE + _LAST) for one in found]
+    watched = [Span(keys.pipeline_pk(one.pipeline), keys.ACTIVE, keys.ACTIVE + keys.LAST) for one in found]
     active = store.read_spans(Table.CONTROL, watched, Active)
     return [
         _summary(one, by_name, states, upcoming.of(one), len(under_way))
@@ -106,7 +104,7 @@ def _schedules(found: Stored) -> list[str]:
 
 def _last_run(pipeline: str, schedule: str) -> Span:
     prefix = f"{keys.RUN}{schedule}#"
-    return Span(keys.pipeline_pk(pipeline), prefix, prefix + _LAST, 1)
+    return Span(keys.pipeline_pk(pipeline), prefix, prefix + keys.LAST, 1)
 
 
 def _summary(

@@ -30,8 +30,6 @@ from interlock.model.run import (
 )
 from interlock.ports.store import Record, Store
 
-_LAST: Final = "\U0010ffff"
-
 
 class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pass
@@ -179,7 +177,7 @@ def schedules_with_runs(store: Store, pk: str) -> Iterator[str]:
     while found := store.query(Table.CONTROL, pk, keys.RUN, after=after, limit=1):
         name = keys.run_of(pk, found[0].key.sk, keys.RUN).schedule
         yield name
-        after = f"{keys.RUN}{name}#{_LAST}"
+        after = f"{keys.RUN}{name}#{keys.LAST}"
 
 
 def run(store: Store, key: RunKey, now: datetime) -> RunDetail | None:

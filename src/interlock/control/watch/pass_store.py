@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from interlock.model import keys
+from interlock.model.config import PipelineConfig
 from interlock.model.keys import Table
 from interlock.ports.store import Conflict, Item, Key, Record, Span, Store, Write
 
@@ -51,8 +52,6 @@ class PassStore:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # What a runtime cannot run, if it says so by its store (see `catalog`).
-        self.refused = getattr(store, "refused", None)
         self._items: dict[Key, Item | None] = {}
         self._queries: dict[_Query, list[Record]] = {}
         self._known: list[_Known] = []
@@ -117,6 +116,10 @@ class PassStore:
         """See `Store`. Whatever comes of it, what was read before is forgotten."""
         self._forget()
         return self._store.commit(writes)
+
+    def refused(self, config: PipelineConfig) -> Sequence[str]:
+        """See `Store`."""
+        return self._store.refused(config)
 
     def pipelines(self) -> list[str]:
         """See `Store`."""

@@ -19,6 +19,7 @@ from interlock.embedded.audit.chain import append
 from interlock.embedded.sqlite.database import Database, Row
 from interlock.embedded.sqlite.event_order import EventOrder
 from interlock.model.audit import AuditNote
+from interlock.model.config import PipelineConfig
 from interlock.model.errors import StoreError
 from interlock.model.keys import CONFIG, PIPELINE, Table
 from interlock.model.times import epoch_millis
@@ -83,6 +84,10 @@ class SqliteStore:
         self._database = database
         self._clock = clock
         self._order = EventOrder()
+
+    def refused(self, config: PipelineConfig) -> Sequence[str]:
+        """Nothing: the embedded runtime runs every config."""
+        return ()
 
     # ------------------------------------------------------------------------------------------------ reading
 

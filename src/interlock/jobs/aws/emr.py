@@ -14,6 +14,7 @@ from interlock.jobs.aws.clients import AwsClients
 from interlock.jobs.aws.console import console, part
 from interlock.jobs.aws.errors import asking, category_of, code_of, starting
 from interlock.jobs.aws.logs import read_packed, split_s3
+from interlock.jobs.aws.recovery import found_among
 from interlock.jobs.configs import read_config
 from interlock.model.errors import JobStopError
 from interlock.model.job_configs import EmrConfig
@@ -22,7 +23,6 @@ from interlock.ports.clock import Clock
 from interlock.ports.job_targets import JobTarget, TargetSettings
 from interlock.ports.jobs import JobOutput, JobRequest, JobStarted, JobState, JobStatus, JobStop, Recovery
 
-_SEARCHED: Final = 1000
 _NAME_LIMIT: Final = 256
 _FILES: Final = ("stdout", "stderr", "controller")
 _COPIED_WITHIN: Final = timedelta(minutes=10)
@@ -101,12 +101,7 @@ class EmrRunner:
         config = read_config(request, EmrConfig)
         name = _step_name(request, config)
         with asking(f"steps of the EMR cluster {config.cluster_id}"):
-            for seen, step in enumerate(self._steps(config)):
-                if step.name == name:
-                    return JobStarted(job_id=step.id)
-                if seen >= _SEARCHED:
-                    return Recovery.UNDECIDABLE
-        return Recovery.START_AGAIN
+            return found_among((step.id, step.name == name) for step in self._steps(config))
 
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
         """DescribeStep."""

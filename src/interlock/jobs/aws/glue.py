@@ -15,6 +15,7 @@ from interlock.jobs.aws.console import console, part
 from interlock.jobs.aws.errors import asking, category_of, code_of, starting
 from interlock.jobs.aws.glue_verdict import JobLogs, judge_logs
 from interlock.jobs.aws.logs import read_stream
+from interlock.jobs.aws.recovery import found_among
 from interlock.jobs.configs import read_config
 from interlock.model.errors import JobStopError
 from interlock.model.job_configs import GlueConfig
@@ -27,7 +28,6 @@ RUN_ID: Final = "--interlock_run_id"
 GRACE: Final = timedelta(seconds=30)
 """How long after a job run its logs are waited for."""
 _PAGE: Final = 200
-_SEARCHED: Final = 5 * _PAGE
 _ASK_AGAIN: Final = timedelta(seconds=10)
 
 _RUNNING, _FAILED = JobState.RUNNING, JobState.FAILED
@@ -79,12 +79,7 @@ class GlueRunner:
         """Look for the run id among the job's latest runs."""
         config = read_config(request, GlueConfig)
         with asking(f"runs of the Glue job {config.job_name}"):
-            for seen, run in enumerate(self._runs(config)):
-                if run.arguments.get(RUN_ID) == request.run_id:
-                    return JobStarted(job_id=run.id)
-                if seen >= _SEARCHED:
-                    return Recovery.UNDECIDABLE
-        return Recovery.START_AGAIN
+            return found_among((run.id, run.arguments.get(RUN_ID) == request.run_id) for run in self._runs(config))
 
     def check(self, request: JobRequest, job_id: str) -> JobStatus:
         """Its state; of a success also what its logs say, once they had the time to appear."""

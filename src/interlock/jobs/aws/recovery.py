@@ -1,0 +1,18 @@
+"""A start whose answer got lost, searched for among the latest runs of a job by our run id."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from interlock.ports.jobs import JobStarted, Recovery
+
+SEARCHED: Final = 1000
+
+
+def found_among(latest: Iterable[tuple[str, bool]]) -> JobStarted | Recovery:
+    """Of job ids, the latest first, the one that is ours. Behind a thousand others it is not looked for."""
+    for seen, (job_id, ours) in enumerate(latest):
+        if ours:
+            return JobStarted(job_id=job_id)
+        if seen >= SEARCHED:
+            return Recovery.UNDECIDABLE
+    return Recovery.START_AGAIN
