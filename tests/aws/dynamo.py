@@ -18,7 +18,7 @@ from moto.dynamodb.comparisons import OpEqual
 from moto.dynamodb.models import table as moto_table
 
 from interlock.aws.dynamodb.attributes import INDEX_PK, INDEX_SK, OWN, decode_item
-from interlock.aws.dynamodb.store import INDEX
+from interlock.aws.dynamodb.items import INDEX
 from interlock.model.keys import Table
 from interlock.ports.clock import Clock
 from interlock.ports.limits import item_size

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from interlock.aws.clients import Clients
 from interlock.aws.controller import Controller
-from interlock.aws.dynamodb.store import INDEX_PARTITIONS
+from interlock.aws.dynamodb.items import INDEX_PARTITIONS
 from interlock.aws.names import Function
 from interlock.aws.operations import deliveries
 from interlock.aws.operations.address import AwsAddress

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from interlock.aws.dynamodb.store import INDEX
+from interlock.aws.dynamodb.items import INDEX
 from interlock.aws.names import Function, Names, Queue
 from interlock.aws.operations import digest
 from interlock.aws.operations.environment import is_missing
