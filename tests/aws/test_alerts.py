@@ -253,8 +253,8 @@ def test_the_event_sink_queues_alerts_in_the_order_of_their_events(here: Install
 
 def test_an_alarm_becomes_an_event(here: Installation) -> None:
     alarm = {"alarmName": "dlq-depth", "state": "ALARM", "reason": "3 messages", "previous": "OK"}
-    told = {"source": "interlock", "detail-type": "INFRA_ALARM", "time": "2026-03-02T07:00:00Z", "detail": alarm}
-    event_sink.handle(here.controller, told)
+    event = {"source": "interlock", "detail-type": "INFRA_ALARM", "time": "2026-03-02T07:00:00Z", "detail": alarm}
+    event_sink.handle(here.controller, event)
     (found,) = here.controller.store.events_by_type("INFRA_ALARM", since=0, until=2**42, limit=5)
     assert found.item["detail"]["alarm"] == "dlq-depth"
     assert found.item["timestamp"].startswith("2026-03-02T07:00:00")
@@ -270,16 +270,16 @@ def test_events_are_kept_as_long_as_the_environment_says(clock: ManualClock, day
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("event", "said"),
     [
         ({"detail-type": "INFRA_ALARM"}, "alarmName"),
         ({"detail-type": "INFRA_ALARM", "detail": {"alarmName": "a", "state": "odd"}}, "odd"),
         ({"what": 1}, "what"),
     ],
 )
-def test_an_alarm_of_an_unknown_shape_names_itself(here: Installation, told: dict[str, Any], said: str) -> None:
+def test_an_alarm_of_an_unknown_shape_names_itself(here: Installation, event: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidValueError, match=said):
-        event_sink.handle(here.controller, told)
+        event_sink.handle(here.controller, event)
 
 
 def test_the_alert_dispatcher_takes_messages_alone(here: Installation) -> None:

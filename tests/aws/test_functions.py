@@ -111,7 +111,7 @@ def routed(here: Installation) -> None:
     assert answer == {"batchItemFailures": []}
 
 
-def told(here: Installation, type_: str) -> list[dict[str, Any]]:
+def events_of(here: Installation, type_: str) -> list[dict[str, Any]]:
     return [one.item for one in here.controller.store.events_by_type(type_, since=0, until=2**42, limit=20)]
 
 
@@ -133,7 +133,7 @@ def put(here: Installation, sk: str, **attributes: Any) -> None:
 def test_a_config_that_is_none_is_config_invalid(here: Installation, attributes: dict[str, Any]) -> None:
     put(here, keys.CONFIG, **attributes)
     routed(here)
-    (event,) = told(here, "CONFIG_INVALID")
+    (event,) = events_of(here, "CONFIG_INVALID")
     assert event["detail"]["errors"]
     assert here.controller.store.pipelines() == ["gold"], "entered into the registry all the same: it is watched"
 
@@ -147,7 +147,7 @@ def test_a_config_that_aws_cannot_run_is_config_invalid(here: Installation) -> N
     }
     put(here, keys.CONFIG, document={"S": json.dumps(document)})
     routed(here)
-    (event,) = told(here, "CONFIG_INVALID")
+    (event,) = events_of(here, "CONFIG_INVALID")
     assert event["detail"]["errors"] == [
         "job.type: command jobs do not run on AWS, where there is no machine to run them: use lambda, glue or another"
     ]
@@ -184,7 +184,7 @@ def test_a_foreign_sensor_that_is_none_is_reported_once_and_counts_as_absent(
     assert records.get_sensors(gold.controller.store, "gold", [key]) == {}, "before anybody has looked at it"
     for _ in range(3):
         routed(gold)
-    (event,) = told(gold, "SENSOR_INVALID")
+    (event,) = events_of(gold, "SENSOR_INVALID")
     assert event["detail"]["key"] == key
     assert "counts as absent" in event["message"]
     assert records.get_sensors(gold.controller.store, "gold", [key]) == {}
@@ -207,7 +207,7 @@ def test_a_sensor_that_was_mended_counts(gold: Installation, clock: ManualClock,
     (sensor,) = records.get_sensors(gold.controller.store, "gold", ["rows"]).values()
     assert sensor.data == {"n": 1}
     assert records.get_run(gold.controller.store, TODAY) is not None
-    assert len(told(gold, "SENSOR_INVALID")) == 1
+    assert len(events_of(gold, "SENSOR_INVALID")) == 1
 
 
 # ------------------------------------------------------------------------------------------------------------- logs

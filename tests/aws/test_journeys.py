@@ -74,7 +74,7 @@ Account = list[tuple[str, ...]]
 
 
 def account(events: Iterable[Event], left_out: Collection[EventType] = ()) -> Account:
-    """Everything that was told, by time; at one instant the runtimes may tell of two pipelines in another order."""
+    """All events, by time; at one instant the runtimes may have those of two pipelines in another order."""
     return sorted(
         (
             event.timestamp.isoformat(),

@@ -57,8 +57,8 @@ def _fields(cron: str, window: str, *, excluded: bool, changed: str | None, hour
     }
 
 
-def told(scenario: Scenario, plan: AwsFaults) -> list[EventType]:
-    """What was told of the tick; the properties hold whatever it is."""
+def events_of_tick(scenario: Scenario, plan: AwsFaults) -> list[EventType]:
+    """The events of the tick; the properties hold, whatever they are."""
     with faulty(scenario, plan) as world:
         assert violations(world.finish()) == [], plan
         assert world.struck or plan == AwsFaults(), f"{plan} struck nothing"
@@ -91,7 +91,7 @@ def test_a_function_killed_at_any_commit_of_the_tick_loses_no_tick(scenario: Sce
     count = points(scenario)
     assert count > 10
     for number in range(count):
-        assert told(scenario, AwsFaults(kills=(number,))) == [expected], f"killed at {number} of {count}"
+        assert events_of_tick(scenario, AwsFaults(kills=(number,))) == [expected], f"killed at {number} of {count}"
 
 
 @pytest.mark.parametrize("window", ["1m", "30m"])
@@ -104,7 +104,7 @@ def test_a_function_killed_at_any_commit_of_the_tick_loses_no_tick(scenario: Sce
     ],
 )
 def test_a_lost_tick_is_delivered_late_or_reported(cron: str, lost: AwsFaults, excluded: bool, window: str) -> None:
-    found = told(ticking(cron, window=window, excluded=excluded), lost)
+    found = events_of_tick(ticking(cron, window=window, excluded=excluded), lost)
     assert found == [EventType.PIPELINE_EXCLUDED if excluded else EventType.TRIGGER_STARTED]
 
 

@@ -33,7 +33,7 @@ class TestOnMoto(StoreSuite):
 
 
 def stream_records(table: str) -> list[dict[str, Any]]:
-    """Everything a table's stream has told so far."""
+    """Everything a table's stream has handed on so far."""
     streams, tables = session().client("dynamodbstreams"), session().client("dynamodb")
     arn = tables.describe_table(TableName=table)["Table"]["LatestStreamArn"]
     shards = streams.describe_stream(StreamArn=arn)["StreamDescription"]["Shards"]

@@ -39,9 +39,9 @@ def record(
     }
 
 
-def passes(table: Table, told: dict[str, Any]) -> bool:
+def passes(table: Table, record: dict[str, Any]) -> bool:
     """Would the mapping invoke the function?"""
-    return any(matches(one, told) for one in planned.stream_filters(table))
+    return any(matches(one, record) for one in planned.stream_filters(table))
 
 
 class _ActedError(Exception):
@@ -116,29 +116,29 @@ _JOBLOG_RECORDS = [
 ]
 
 
-def _name(told: dict[str, Any]) -> str:
-    key, image = told["dynamodb"]["Keys"], told["dynamodb"].get("NewImage", {})
+def _name(record: dict[str, Any]) -> str:
+    key, image = record["dynamodb"]["Keys"], record["dynamodb"].get("NewImage", {})
     more = "+".join(name for name in image if name not in ("PK", "SK"))
     status = image.get("status", image.get("event", {})).get("S", "")
-    return f"{told['eventName']} {key['PK']['S']} {key['SK']['S']} {status} {more}"
+    return f"{record['eventName']} {key['PK']['S']} {key['SK']['S']} {status} {more}"
 
 
-@pytest.mark.parametrize("told", _CONTROL_RECORDS, ids=_name)
-def test_what_the_router_acts_on_is_delivered(told: dict[str, Any]) -> None:
-    change = change_of(told, Table.CONTROL)
+@pytest.mark.parametrize("record", _CONTROL_RECORDS, ids=_name)
+def test_what_the_router_acts_on_is_delivered(record: dict[str, Any]) -> None:
+    change = change_of(record, Table.CONTROL)
     removed_run = change.item is None and change.sk.startswith(keys.RUN)
     # Of a removed run the router reads what has become of it, and what has come since has a change of its own.
     if acts(change) and not removed_run:
-        assert passes(Table.CONTROL, told)
+        assert passes(Table.CONTROL, record)
 
 
-@pytest.mark.parametrize("told", _JOBLOG_RECORDS, ids=_name)
-def test_what_the_job_log_says_is_delivered(told: dict[str, Any]) -> None:
-    assert passes(Table.JOBLOG, told) is acts(change_of(told, Table.JOBLOG))
+@pytest.mark.parametrize("record", _JOBLOG_RECORDS, ids=_name)
+def test_what_the_job_log_says_is_delivered(record: dict[str, Any]) -> None:
+    assert passes(Table.JOBLOG, record) is acts(change_of(record, Table.JOBLOG))
 
 
 @pytest.mark.parametrize(
-    "told",
+    "record",
     [
         record(_PK, "ACTIVE#stream#2026-03-01", {"token": "t", "wakeSeq": 4}),
         record(_PK, "BASELINE#stream#2026-03-01", {"sensors": {}}),
@@ -155,8 +155,8 @@ def test_what_the_job_log_says_is_delivered(told: dict[str, Any]) -> None:
     ],
     ids=_name,
 )
-def test_bookkeeping_invokes_nothing(told: dict[str, Any]) -> None:
-    assert not passes(Table.CONTROL, told)
+def test_bookkeeping_invokes_nothing(record: dict[str, Any]) -> None:
+    assert not passes(Table.CONTROL, record)
 
 
 @pytest.mark.parametrize("sk", ["SENSOR#orders#20260301", "SLA#stream#2026-03-01", "CONFIG", "MARKER#a", "TRIGGER#a#b"])
@@ -168,7 +168,7 @@ def test_expiry_invokes_nothing(sk: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "record",
     [
         record(_PK, "1700000000000#JOB_FAILED#u", {"type": "JOB_FAILED"}, event="INSERT"),
         record("PIPELINE#_infrastructure", "0700000000000#INFRA_ALARM#u", {"type": "INFRA_ALARM"}, event="INSERT"),
@@ -178,8 +178,8 @@ def test_expiry_invokes_nothing(sk: str) -> None:
     ],
     ids=_name,
 )
-def test_events_and_only_events_are_published(told: dict[str, Any]) -> None:
-    assert passes(Table.EVENTS, told) is event_sink.is_event(change_of(told, Table.EVENTS))
+def test_events_and_only_events_are_published(record: dict[str, Any]) -> None:
+    assert passes(Table.EVENTS, record) is event_sink.is_event(change_of(record, Table.EVENTS))
 
 
 @pytest.mark.parametrize("table", ["control", "joblog", "events"])

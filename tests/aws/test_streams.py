@@ -108,14 +108,14 @@ class TestOnMoto(StreamSuite):
 
 
 def record(n: int, table: Table = Table.CONTROL, **inner: Any) -> dict[str, Any]:
-    told = {
+    record = {
         "Keys": {"PK": {"S": "a"}, "SK": {"S": f"s{n}"}},
         "NewImage": {"PK": {"S": "a"}, "SK": {"S": f"s{n}"}, "n": {"N": str(n)}},
         "SequenceNumber": str(1000 + n),
         "ApproximateCreationDateTime": int(START.timestamp()),
         **inner,
     }
-    return {"eventName": "MODIFY", "eventSourceARN": stream_arn(table), "dynamodb": told}
+    return {"eventName": "MODIFY", "eventSourceARN": stream_arn(table), "dynamodb": record}
 
 
 class Buried:
@@ -223,13 +223,13 @@ def test_a_record_of_another_environment_is_refused() -> None:
 # ------------------------------------------------------------------------------------------------------------- dates
 
 
-@pytest.mark.parametrize(("processed", "told"), [(0.0, 0), (0.4, 400), (0.999, 999), (3.0, 999)])
-def test_a_change_is_never_dated_before_it_happened(processed: float, told: int) -> None:
+@pytest.mark.parametrize(("processed", "millis"), [(0.0, 0), (0.4, 400), (0.999, 999), (3.0, 999)])
+def test_a_change_is_never_dated_before_it_happened(processed: float, millis: int) -> None:
     clock = ManualClock()
     clock.advance(seconds=processed)
     begun = epoch_millis(START)
     change = Change(1, Table.CONTROL, "a", "s", begun, None)
-    assert dated(change, clock.now()).at == begun + told
+    assert dated(change, clock.now()).at == begun + millis
 
 
 def test_a_clock_that_is_behind_the_stream_makes_no_change_older() -> None:

@@ -44,8 +44,10 @@ class FailedLogins:
         if count < _MOST:
             return unauthorised(detail)
         wait = max(int(since + _SECONDS - self._monotonic()), 1)
-        told = f"{count} tokens or codes that do not work came from where you are: try again in {wait} s"
-        return RequestError(HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", told, headers={"Retry-After": str(wait)})
+        detail = f"{count} tokens or codes that do not work came from where you are: try again in {wait} s"
+        return RequestError(
+            HTTPStatus.TOO_MANY_REQUESTS, "too-many-requests", detail, headers={"Retry-After": str(wait)}
+        )
 
     def _count(self, peer: str) -> tuple[int, float]:
         self._note()
@@ -62,8 +64,8 @@ class FailedLogins:
 
 def unauthorised(detail: str = "") -> RequestError:
     """The refusal of a caller who shows no token that works."""
-    told = detail or (
+    explained = detail or (
         "a bearer token that works is needed: `interlock token create --scope admin --name NAME`, run by the"
         " controller's user, makes one; set it as INTERLOCK_TOKEN"
     )
-    return RequestError(HTTPStatus.UNAUTHORIZED, "unauthorized", told, headers=_CHALLENGE)
+    return RequestError(HTTPStatus.UNAUTHORIZED, "unauthorized", explained, headers=_CHALLENGE)

@@ -61,8 +61,8 @@ class AlertQueue:
 
     def bury(self, body: str, group: str, identity: str, error: str) -> None:
         """Put a message that was given up on into the dead-letter queue, as it came."""
-        told = {"error": {"DataType": "String", "StringValue": error[:1000] or "unknown"}}
-        self._send(self._settings.alert_dlq_url, body, group, identity, told)
+        reason = {"error": {"DataType": "String", "StringValue": error[:1000] or "unknown"}}
+        self._send(self._settings.alert_dlq_url, body, group, identity, reason)
 
     def _send(self, url: str, body: str, group: str, identity: str, attributes: Mapping[str, Any]) -> None:
         given: dict[str, Any] = {"MessageAttributes": dict(attributes)} if attributes else {}

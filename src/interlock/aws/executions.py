@@ -34,7 +34,7 @@ class StepFunctionsExecutions:
 
     def start(self, name: str, input_: Mapping[str, Any]) -> StartResult:
         """Start an execution of the lifecycle under a name that was never used before."""
-        # Byte for byte the same for the same input: that is what a repeated start is told by.
+        # Byte for byte the same for the same input: so a repeated start is recognised.
         text = msgspec.json.encode(input_, order="sorted").decode()
         called = self._clock.now()
         try:

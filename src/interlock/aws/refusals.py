@@ -79,7 +79,7 @@ def _polling(config: PipelineConfig) -> Iterator[Finding]:
     if isinstance(poll, Mapping) and isinstance(poll.get("interval"), str):
         try:
             interval = parse_duration(poll["interval"])
-        except InvalidValueError:  # a template, or told elsewhere
+        except InvalidValueError:  # a template, or reported elsewhere
             return
         if interval < SHORTEST_POLL:
             yield _too_often(("job", "config", "poll", "interval"), interval)

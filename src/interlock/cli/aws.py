@@ -53,7 +53,7 @@ def replay(
         for name in pipelines or ():
             backend.pipeline(name)  # an unknown name is an error with the nearest
         replay_ = Replay(backend.environment, backend.store, begin, end)
-        found = replay_.run(pipelines or (), told=lambda name: errors.print(name, style="dim"))
+        found = replay_.run(pipelines or (), progress=lambda name: errors.print(name, style="dim"))
     if json:
         print_json(found)
         return

@@ -100,8 +100,12 @@ class Deployed:
                 raise self.failing[function]
             said = _HANDLES[function](self.controller, event)
         except Exception as error:  # noqa: BLE001 - that is what Lambda makes of it
-            told = {"errorType": type(error).__name__, "errorMessage": str(error)}
-            return {"StatusCode": 200, "FunctionError": "Unhandled", "Payload": io.BytesIO(json.dumps(told).encode())}
+            failure = {"errorType": type(error).__name__, "errorMessage": str(error)}
+            return {
+                "StatusCode": 200,
+                "FunctionError": "Unhandled",
+                "Payload": io.BytesIO(json.dumps(failure).encode()),
+            }
         return {"StatusCode": 200, "Payload": io.BytesIO(json.dumps(said).encode())}
 
     def pump(self) -> int:

@@ -41,8 +41,8 @@ def one_line(text: str) -> str:
 )
 def test_an_address_that_is_none(capsys: Capsys, address: str, complaint: str) -> None:
     # The usage is printed around it, so words may be on two lines.
-    told = " ".join(said(capsys, address).replace("│", " ").split())
-    assert complaint in told
+    shown = " ".join(said(capsys, address).replace("│", " ").split())
+    assert complaint in shown
 
 
 def test_no_region(capsys: Capsys, environment: Deployed) -> None:
@@ -57,27 +57,27 @@ def test_the_region_of_the_environment_is_enough(
 
 
 def test_no_such_profile(capsys: Capsys, environment: Deployed) -> None:
-    told = one_line(said(capsys, f"{ADDRESS}&profile=nobody"))
-    assert "nobody" in told
-    assert "aws configure list-profiles" in told
+    shown = one_line(said(capsys, f"{ADDRESS}&profile=nobody"))
+    assert "nobody" in shown
+    assert "aws configure list-profiles" in shown
 
 
 def test_no_credentials(capsys: Capsys, environment: Deployed, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as without:
         for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_SECURITY_TOKEN"):
             without.delenv(name, raising=False)
-        told = one_line(said(capsys, ADDRESS))
-    assert "no AWS credentials" in told
-    assert "AWS_PROFILE" in told
+        shown = one_line(said(capsys, ADDRESS))
+    assert "no AWS credentials" in shown
+    assert "AWS_PROFILE" in shown
 
 
 def test_no_such_environment_and_none_is_made(capsys: Capsys, environment: Deployed) -> None:
     before = environment.client("dynamodb").list_tables()["TableNames"]
-    told = one_line(said(capsys, "aws://prod?region=us-east-1"))
-    assert "there is no environment 'prod' in account 123456789012, region us-east-1" in told
-    assert "Terraform" in told
-    told = one_line(said(capsys, "aws://test?region=eu-west-1", "sensor", "list", "gold"))
-    assert "there is no environment 'test' in account 123456789012, region eu-west-1" in told
+    shown = one_line(said(capsys, "aws://prod?region=us-east-1"))
+    assert "there is no environment 'prod' in account 123456789012, region us-east-1" in shown
+    assert "Terraform" in shown
+    shown = one_line(said(capsys, "aws://test?region=eu-west-1", "sensor", "list", "gold"))
+    assert "there is no environment 'test' in account 123456789012, region eu-west-1" in shown
     assert environment.client("dynamodb").list_tables()["TableNames"] == before
 
 
@@ -95,9 +95,9 @@ def test_no_such_environment_and_none_is_made(capsys: Capsys, environment: Deplo
 )
 def test_a_missing_right_is_named(capsys: Capsys, environment: Deployed, denied: str, command: Sequence[str]) -> None:
     environment.denied.add(denied)
-    told = one_line(said(capsys, ADDRESS, *command))
-    assert "not allowed" in told
-    assert denied in told
+    shown = one_line(said(capsys, ADDRESS, *command))
+    assert "not allowed" in shown
+    assert denied in shown
 
 
 def test_who_may_read_the_tables_alone_sees_them(stage: Stage, environment: Deployed) -> None:

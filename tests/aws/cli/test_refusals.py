@@ -53,10 +53,10 @@ def test_refused_by_name(
     file = tmp_path / "gold.yaml"
     file.write_text(yaml.safe_dump(pipeline("gold", **changes)))
     for command in ("plan", "apply"):
-        told = " ".join(stage.refused(command, str(file)).split())
-        assert complaint in told, told
-        assert place in told, told
-        assert "nothing was done" in told
+        shown = " ".join(stage.refused(command, str(file)).split())
+        assert complaint in shown, shown
+        assert place in shown, shown
+        assert "nothing was done" in shown
     client = environment.client("dynamodb")
     assert client.scan(TableName=environment.names.tables[Table.CONTROL])["Items"] == []
 

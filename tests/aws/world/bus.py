@@ -39,14 +39,14 @@ class Bus:
         size = sum(len(one.get("Detail", "").encode()) + len(one.get("DetailType", "").encode()) for one in entries)
         if not 1 <= len(entries) <= _MAX_ENTRIES or size > _MAX_BYTES:
             raise call.error("ValidationException", f"{len(entries)} entries of {size} bytes in one PutEvents")
-        told: list[dict[str, Any]] = []
+        answered: list[dict[str, Any]] = []
         for entry in entries:
             bus = entry.get("EventBusName", "default").rpartition("/")[2]
             if bus not in (*self._plan.buses, "default"):
                 raise call.error("ResourceNotFoundException", f"Event bus {bus} does not exist.")
             detail = json.loads(entry["Detail"])
-            told.append({"EventId": self.publish(entry["Source"], entry["DetailType"], detail, bus=bus)})
-        return {"FailedEntryCount": 0, "Entries": told}
+            answered.append({"EventId": self.publish(entry["Source"], entry["DetailType"], detail, bus=bus)})
+        return {"FailedEntryCount": 0, "Entries": answered}
 
     def publish(self, source: str, detail_type: str, detail: Mapping[str, Any], *, bus: str = "default") -> str:
         """Put an event on a bus, and deliver it by the rules; its id."""

@@ -92,8 +92,10 @@ class FaultyAwsWorld(AwsWorld):
             raise call.error("ThrottlingException", "Rate exceeded")
         if call.operation == "TransactWriteItems" and self._strikes("conflicts", self.plan.conflicts):
             reasons = [{"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}]
-            told = "Transaction cancelled, please refer cancellation reasons for specific reasons [TransactionConflict]"
-            raise call.error("TransactionCanceledException", told, CancellationReasons=reasons)
+            message = (
+                "Transaction cancelled, please refer cancellation reasons for specific reasons [TransactionConflict]"
+            )
+            raise call.error("TransactionCanceledException", message, CancellationReasons=reasons)
         if call.operation == "UpdateItem" and self._strikes("conflicts", self.plan.conflicts):
             raise call.error("TransactionConflictException", "Transaction is ongoing for the item")
         if call.principal in self._functions and call.operation in _WRITES:

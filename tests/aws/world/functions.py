@@ -95,12 +95,12 @@ class Functions:
         except Exception as error:  # noqa: BLE001 - the runtime reports whatever a handler raises
             named = getattr(error, "error_name", None)
             type_ = named if isinstance(named, str) else type(error).__name__
-            told = {
+            failure = {
                 "errorMessage": str(error),
                 "errorType": type_,
                 "stackTrace": traceback.format_tb(error.__traceback__),
             }
-            return Answer(None, type_, json.dumps(told))
+            return Answer(None, type_, json.dumps(failure))
         if len(answer) > _MAX_ANSWER:
             return Answer(None, "Function.ResponseSizeTooLarge", f"{len(answer)} bytes")
         return Answer(json.loads(answer))

@@ -215,8 +215,8 @@ class Rights:
             self.used[role].add(need)
             if not allowed(self._plan.policies[role], need):
                 self.denied.append((role, need))
-                told = f"{role} is not authorized to perform: {need.action} on resource: {need.resource}"
-                raise call.error("AccessDeniedException", told)
+                refusal = f"{role} is not authorized to perform: {need.action} on resource: {need.resource}"
+                raise call.error("AccessDeniedException", refusal)
 
 
 def allowed(statements: tuple[Statement, ...], need: Need) -> bool:

@@ -151,8 +151,8 @@ class StreamPump:
     def _given_up(self, records: list[Record], condition: str) -> None:
         """The mapping's own message: which records they were, and not one of them."""
         if records and self.mapping.on_failure is not None:
-            told = [record["dynamodb"]["SequenceNumber"] for record in records]
-            info = {"startSequenceNumber": told[0], "endSequenceNumber": told[-1], "batchSize": len(records)}
+            numbers = [record["dynamodb"]["SequenceNumber"] for record in records]
+            info = {"startSequenceNumber": numbers[0], "endSequenceNumber": numbers[-1], "batchSize": len(records)}
             body = {"requestContext": {"condition": condition}, "version": "1.0", "DDBStreamBatchInfo": info}
             self._give_up(self.mapping.on_failure, json.dumps(body))
 
@@ -173,8 +173,8 @@ def _not_taken(records: list[Record], answer: Answer, *, reports: bool) -> list[
 
 
 def _failures(answer: Answer) -> set[str]:
-    told: Iterable[Any] = (answer.payload or {}).get("batchItemFailures") or []
-    return {one["itemIdentifier"] for one in told}
+    failures: Iterable[Any] = (answer.payload or {}).get("batchItemFailures") or []
+    return {one["itemIdentifier"] for one in failures}
 
 
 class QueuePump:

@@ -65,7 +65,7 @@ class Tables:
             yield
 
     def records(self, table: Table, after: int) -> list[dict[str, Any]]:
-        """What a table's stream has told since its `after`-th record, in its order."""
+        """What a table's stream has handed on since its `after`-th record, in its order."""
         shard = self._moto(self._names[table]).stream_shard
         assert shard is not None, f"{table} has no stream"
         return [one.record for one in shard.items[after:]]
@@ -123,14 +123,14 @@ class Tables:
     def _update(self, call: Call) -> Any:
         arguments = call.arguments
         table = self._moto(arguments["TableName"])
-        before, told = _snapshot(table, arguments["Key"])
+        before, count = _snapshot(table, arguments["Key"])
         answer = _answered(call)
-        _forget_bare_insert(table, told)
+        _forget_bare_insert(table, count)
         after = _stored(table, arguments["Key"])
         try:
             check_item(after.to_json()["Attributes"] if after is not None else {}, call.operation)
         except Exception:
-            _restore(table, arguments["Key"], before, told)
+            _restore(table, arguments["Key"], before, count)
             raise
         return answer
 
@@ -206,11 +206,11 @@ def _millis(event: Mapping[str, Any]) -> int:
 
 def wire(record: Mapping[str, Any], table: PlannedTable) -> dict[str, Any]:
     """A stream record as Lambda gets it: its time in whole seconds."""
-    told = dict(record["dynamodb"])
-    at: datetime = told["ApproximateCreationDateTime"]
-    told["ApproximateCreationDateTime"] = float(int(at.replace(tzinfo=UTC).timestamp()))
+    change = dict(record["dynamodb"])
+    at: datetime = change["ApproximateCreationDateTime"]
+    change["ApproximateCreationDateTime"] = float(int(at.replace(tzinfo=UTC).timestamp()))
     named = {name: record[name] for name in ("eventID", "eventName", "eventVersion", "eventSource", "awsRegion")}
-    return {**named, "dynamodb": told, "eventSourceARN": f"{table.arn}/stream/2026-01-01T00:00:00.000"}
+    return {**named, "dynamodb": change, "eventSourceARN": f"{table.arn}/stream/2026-01-01T00:00:00.000"}
 
 
 def _create(client: Any, table: PlannedTable) -> None:
@@ -250,10 +250,10 @@ def _answered(call: Call) -> Any:
     try:
         answer: ActionResult = getattr(_Handler(call), _SPELLED[call.operation])()
     except JsonRESTError as error:
-        told = json.loads(str(error.description))
-        code = str(told.pop("__type")).rpartition("#")[2]
-        message = told.pop("message", None) or told.pop("Message", "")
-        raise call.error(code, message, **told) from error
+        refusal = json.loads(str(error.description))
+        code = str(refusal.pop("__type")).rpartition("#")[2]
+        message = refusal.pop("message", None) or refusal.pop("Message", "")
+        raise call.error(code, message, **refusal) from error
     return answer.result
 
 
@@ -285,8 +285,8 @@ def _transact(backend: DynamoDBBackend, transact_items: list[dict[str, Any]]) ->
         for (kind, action), (_, key) in zip(actions, places, strict=True):
             _apply(backend, kind, action, key)
     except Exception:
-        for table, key, before, told in reversed(undo):
-            _restore(table, key, before, told)
+        for table, key, before, count in reversed(undo):
+            _restore(table, key, before, count)
         raise
 
 
@@ -319,10 +319,10 @@ def _apply(backend: DynamoDBBackend, kind: str, action: Mapping[str, Any], key: 
             backend.delete_item(name, key)
         case "Update":
             table = backend.get_table(name)
-            told = _told(table)
+            count = _count_of_records(table)
             names, values = action.get("ExpressionAttributeNames"), action.get("ExpressionAttributeValues")
             backend.update_item(name, key, action["UpdateExpression"], names or {}, values or {})
-            _forget_bare_insert(table, told)
+            _forget_bare_insert(table, count)
             after = _stored(table, key)
             check_item(after.to_json()["Attributes"] if after is not None else {}, "TransactWriteItems")
 
@@ -333,15 +333,15 @@ def _stored(table: moto_table.Table, key: Mapping[str, Any]) -> Item | None:
     return table.get_item(hash_value, range_value)
 
 
-def _told(table: moto_table.Table) -> int:
+def _count_of_records(table: moto_table.Table) -> int:
     return len(table.stream_shard.items) if table.stream_shard is not None else 0
 
 
 def _snapshot(table: moto_table.Table, key: Mapping[str, Any]) -> tuple[Item | None, int]:
-    return copy.deepcopy(_stored(table, key)), _told(table)
+    return copy.deepcopy(_stored(table, key)), _count_of_records(table)
 
 
-def _restore(table: moto_table.Table, key: Mapping[str, Any], before: Item | None, told: int) -> None:
+def _restore(table: moto_table.Table, key: Mapping[str, Any], before: Item | None, count: int) -> None:
     hash_value = DynamoType(key[table.hash_key_attr])
     range_value = DynamoType(key[str(table.range_key_attr)])
     if before is not None:
@@ -349,13 +349,13 @@ def _restore(table: moto_table.Table, key: Mapping[str, Any], before: Item | Non
     elif _stored(table, key) is not None:
         table.delete_item(hash_value, range_value)
     if table.stream_shard is not None:
-        del table.stream_shard.items[told:]
+        del table.stream_shard.items[count:]
 
 
-def _forget_bare_insert(table: moto_table.Table, told: int) -> None:
+def _forget_bare_insert(table: moto_table.Table, count: int) -> None:
     """Moto tells twice of an update that creates an item: first of the bare key. AWS tells once."""
     shard = table.stream_shard
-    if shard is not None and len(shard.items) == told + 2:
+    if shard is not None and len(shard.items) == count + 2:
         last = shard.items.pop()
-        last.record["dynamodb"]["SequenceNumber"] = shard.items[told].record["dynamodb"]["SequenceNumber"]
-        shard.items[told] = last
+        last.record["dynamodb"]["SequenceNumber"] = shard.items[count].record["dynamodb"]["SequenceNumber"]
+        shard.items[count] = last

@@ -103,7 +103,7 @@ def test_items_that_dynamodb_refuses(cloud: Cloud, item: dict[str, Any]) -> None
 def test_an_update_that_makes_an_item_too_large_leaves_it_as_it_was(cloud: Cloud) -> None:
     _put(cloud, a={"S": "x" * 300_000})
     name = cloud.plan.tables[Table.CONTROL].name
-    told = len(cloud.tables.records(Table.CONTROL, 0))
+    before = len(cloud.tables.records(Table.CONTROL, 0))
     place = {"TableName": name, "Key": {"PK": {"S": "p"}, "SK": {"S": "s"}}}
 
     change = {"UpdateExpression": "SET b = :b", "ExpressionAttributeValues": {":b": {"S": "x" * 200_000}}}
@@ -113,7 +113,7 @@ def test_an_update_that_makes_an_item_too_large_leaves_it_as_it_was(cloud: Cloud
         client("dynamodb").transact_write_items(TransactItems=[{"Update": {**place, **change}}])
 
     assert "b" not in client("dynamodb").get_item(**place)["Item"]
-    assert len(cloud.tables.records(Table.CONTROL, 0)) == told
+    assert len(cloud.tables.records(Table.CONTROL, 0)) == before
 
 
 def test_a_request_token_counts_once_and_for_one_request(cloud: Cloud, clock: ManualClock) -> None:

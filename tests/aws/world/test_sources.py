@@ -121,9 +121,9 @@ def test_a_batch_that_fails_is_halved_and_old_records_are_given_up(stage: Stage)
     stage.later(timedelta(hours=24).total_seconds())
     for _ in range(8):
         stage.later(timedelta(minutes=2).total_seconds())
-    told = [json.loads(body) for body in stage.cloud.queues.bodies("test-interlock-control-dlq")]
-    assert sum(one["DDBStreamBatchInfo"]["batchSize"] for one in told) == 4
-    assert {one["requestContext"]["condition"] for one in told} == {"RecordAgeExceeded"}
+    letters = [json.loads(body) for body in stage.cloud.queues.bodies("test-interlock-control-dlq")]
+    assert sum(one["DDBStreamBatchInfo"]["batchSize"] for one in letters) == 4
+    assert {one["requestContext"]["condition"] for one in letters} == {"RecordAgeExceeded"}
 
 
 def test_a_message_comes_again_after_its_visibility_and_is_a_dead_letter_in_the_end(stage: Stage) -> None:

@@ -121,17 +121,17 @@ def run_some(runner: CommandRunner, notices: Notices, root: Path, count: int) ->
         wait_for_wrapper(root, run_id)
 
 
-def wait_until_told(root: Path, count: int) -> None:
+def wait_until_reported(root: Path, count: int) -> None:
     for _ in range(300):
-        if sum((root / f"run-{number}" / "told").exists() for number in range(count)) == count:
+        if sum((root / f"run-{number}" / "reported").exists() for number in range(count)) == count:
             return
         pause(0.02)
-    raise AssertionError("not told")
+    raise AssertionError("not reported")
 
 
 def test_oldest_go_when_all_together_are_too_much(runner: CommandRunner, notices: Notices, root: Path) -> None:
     run_some(runner, notices, root, 5)
-    wait_until_told(root, 5)
+    wait_until_reported(root, 5)
     now = SystemClock().now()
     assert prune(root, OutputKept(total=10_000_000), now) == 0
     assert prune(root, OutputKept(total=320_000), now) == 3
@@ -139,12 +139,19 @@ def test_oldest_go_when_all_together_are_too_much(runner: CommandRunner, notices
     assert prune(root, OutputKept(total=0), now) == 2
 
 
+def test_an_end_that_an_earlier_version_reported_is_known(runner: CommandRunner, notices: Notices, root: Path) -> None:
+    run_some(runner, notices, root, 1)
+    wait_until_reported(root, 1)
+    (root / "run-0" / "reported").rename(root / "run-0" / "told")
+    assert prune(root, OutputKept(total=0), SystemClock().now()) == 1
+
+
 def test_command_that_runs_or_whose_end_nobody_knows_is_kept_however_much_it_takes(
     runner: CommandRunner, notices: Notices, root: Path, tmp_path: Path
 ) -> None:
     run_some(runner, notices, root, 2)
-    wait_until_told(root, 2)
-    (root / "run-0" / "told").unlink()
+    wait_until_reported(root, 2)
+    (root / "run-0" / "reported").unlink()
     gate = Gate(tmp_path)
     runner.start(request("running", command=gate.command))
     assert prune(root, OutputKept(total=0), SystemClock().now()) == 1
@@ -158,7 +165,7 @@ def test_folder_that_vanishes_meanwhile_does_not_stop_the_pruning(
     runner: CommandRunner, notices: Notices, root: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     run_some(runner, notices, root, 3)
-    wait_until_told(root, 3)
+    wait_until_reported(root, 3)
     (root / ".claim-x").mkdir()
     real = command_folder.stray_folders if name.startswith(".") else command_folder.run_folders
 

@@ -13,15 +13,15 @@ from interlock.ports.store import Change
 def change_of(record: Mapping[str, Any], table: Table) -> Change:
     """A stream record, as Lambda or the streams API gives it; one that is no record of ours names its key."""
     try:
-        told = record["dynamodb"]
-        key = told["Keys"]
-        image = told.get("NewImage")
+        change = record["dynamodb"]
+        key = change["Keys"]
+        image = change.get("NewImage")
         return Change(
-            seq=int(told["SequenceNumber"]),
+            seq=int(change["SequenceNumber"]),
             table=table,
             pk=key[PK]["S"],
             sk=key[SK]["S"],
-            at=_millis(told["ApproximateCreationDateTime"]),
+            at=_millis(change["ApproximateCreationDateTime"]),
             item=None if record["eventName"] == "REMOVE" or image is None else decode_item(image),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

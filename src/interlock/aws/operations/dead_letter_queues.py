@@ -318,25 +318,27 @@ def _kind_of(queue: Queue, message: _Message) -> tuple[LetterKind, str]:
 def _error_of(queue: Queue, message: _Message) -> str:
     """Who put it there says why, where anybody does."""
     attributes = {name: one.get("StringValue", "") for name, one in message.get("MessageAttributes", {}).items()}
-    told = [attributes.get(name, "") for name in ("ERROR_CODE", "ERROR_MESSAGE", "ErrorCode", "ErrorMessage", "error")]
+    reasons = [
+        attributes.get(name, "") for name in ("ERROR_CODE", "ERROR_MESSAGE", "ErrorCode", "ErrorMessage", "error")
+    ]
     body = _json(message["Body"])
     context = body.get("requestContext")
     if isinstance(context, Mapping):  # the event source mapping's own message
-        told.append(f"{context.get('condition', '')} by {context.get('functionArn', '')}")
-    told.append(str(body.get("error", "")))
-    words = [" ".join(one.split()) for one in told if one.strip()]
+        reasons.append(f"{context.get('condition', '')} by {context.get('functionArn', '')}")
+    reasons.append(str(body.get("error", "")))
+    words = [" ".join(one.split()) for one in reasons if one.strip()]
     return ": ".join(dict.fromkeys(words)) or f"see the log of the {_kind_of(queue, message)[1]}"
 
 
 def _tries(queue: Queue, message: _Message) -> int:
     """How often it was tried, where the message says so; a queue counts receipts, these readings among them."""
     attributes = {name: one.get("StringValue", "") for name, one in message.get("MessageAttributes", {}).items()}
-    told = (
+    count = (
         attributes.get("RETRY_ATTEMPTS")
         or _json(message["Body"]).get("tries")
         or (_RECEIVES if queue in _TIMERS else 1)
     )
-    return int(told) if str(told).isdigit() else 1
+    return int(count) if str(count).isdigit() else 1
 
 
 def _stream_letter(body: str) -> Letter | None:

@@ -1,7 +1,7 @@
 """An environment that was asked for by name and found: its names, and clients of the services.
 
 Opening it asks who calls and whether the control table is there, so that a mistake in the address, the credentials or
-the region is told before anything else is, in one line. Nothing is created.
+the region is reported before anything else, in one line. Nothing is created.
 """
 
 import threading

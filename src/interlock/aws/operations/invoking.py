@@ -21,7 +21,7 @@ def call_function(environment: Environment, function: Function, event: Mapping[s
     payload = answer["Payload"].read()
     said: Any = msgspec.json.decode(payload) if payload else None
     if answer.get("FunctionError"):
-        told = said if isinstance(said, Mapping) else {}
-        what = f"{told.get('errorType', 'an error')}: {told.get('errorMessage', said)}"
+        failure = said if isinstance(said, Mapping) else {}
+        what = f"{failure.get('errorType', 'an error')}: {failure.get('errorMessage', said)}"
         raise UnavailableError(f"{environment.address}: the function {name} failed: {what}: its log says more")
     return said

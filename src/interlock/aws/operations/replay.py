@@ -50,13 +50,13 @@ class Replay:
         self._since = since
         self._until = until
 
-    def run(self, pipelines: Sequence[str] = (), told: Callable[[str], None] = lambda _: None) -> Replayed:
-        """Hand everything over, pipeline by pipeline (none named: all); `told` hears the name of each."""
+    def run(self, pipelines: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> Replayed:
+        """Hand everything over, pipeline by pipeline (none named: all); `progress` is called with the name of each."""
         total = Replayed()
         if not pipelines:
             self._deliver(Function.STREAM_ROUTER, self._store.query(Table.CONTROL, keys.CALENDARS))
         for name in pipelines or self._everybody():
-            told(name)
+            progress(name)
             total = self._pipeline(name, total)
         return total
 

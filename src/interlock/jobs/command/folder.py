@@ -38,8 +38,9 @@ from interlock.ports.jobs import JobRequest
 
 _REQUEST: Final = "request.json"
 _LOCK: Final = "lock"
-# The name of the file is older than the name of the constant: folders of earlier versions have it.
-_REPORTED: Final = "told"
+_REPORTED: Final = "reported"
+# Its name in folders that earlier versions left.
+_REPORTED_BEFORE: Final = "told"
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _T = TypeVar("_T")
 
@@ -192,7 +193,7 @@ class RunFolder:
     @property
     def reported(self) -> bool:
         """Was the end reported to the controller?"""
-        return (self.path / _REPORTED).exists()
+        return any((self.path / name).exists() for name in (_REPORTED, _REPORTED_BEFORE))
 
     def mark_reported(self) -> None:
         """The controller knows: the end is not reported again after a restart."""
