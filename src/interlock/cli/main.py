@@ -67,6 +67,8 @@ _COMMANDS: Final[tuple[Callable[..., Any], ...]] = (
 )
 
 _NOT_SET_UP: Final = 2
+_NO_MEMORY: Final = "there is not enough memory: raise its limit (`ulimit -v`, or that of the container or service)"
+_UNMAPPED: Final = ("failed to map segment", "annot allocate memory")
 
 app = typer.Typer(
     name="interlock",
@@ -121,7 +123,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except InterlockError as error:
         _fail(str(error))
     except MemoryError:
-        _fail("there is not enough memory: raise its limit (`ulimit -v`, or that of the container or service)")
+        _fail(_NO_MEMORY)
+    except ImportError as error:
+        # The loader of shared libraries has no other word for it.
+        if not any(sign in str(error) for sign in _UNMAPPED):
+            raise
+        _fail(_NO_MEMORY)
     except RuntimeError as error:
         if "can't start new thread" not in str(error):
             raise
