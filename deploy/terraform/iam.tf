@@ -15,14 +15,22 @@ locals {
   write_actions = ["dynamodb:ConditionCheckItem", "dynamodb:DeleteItem", "dynamodb:PutItem", "dynamodb:UpdateItem"]
 
   # Every commit writes its events: whoever changes something writes to the events table, too.
-  control_statements = [
-    {
-      Sid      = "State"
-      Effect   = "Allow"
-      Action   = concat(local.read_actions, local.write_actions)
-      Resource = [local.table_arns["control"], local.table_arns["joblog"], local.table_arns["rerun"], local.table_arns["events"]]
-    },
-  ]
+  state_tables = {
+    "stream-router" = ["control", "joblog", "rerun", "events"]
+    "orchestrator"  = ["control", "joblog", "rerun", "events"]
+    "sla-monitor"   = ["control", "events"]
+    "watchdog"      = ["control", "joblog", "rerun", "events"]
+  }
+  control_statements = {
+    for function, tables in local.state_tables : function => [
+      {
+        Sid      = "State"
+        Effect   = "Allow"
+        Action   = concat(local.read_actions, local.write_actions)
+        Resource = [for table in tables : local.table_arns[table]]
+      },
+    ]
+  }
 
   execution_statements = [
     {
@@ -49,27 +57,35 @@ locals {
     },
   ]
 
-  timer_statements = [
-    {
-      Sid      = "ArmTimersNearby"
-      Effect   = "Allow"
-      Action   = ["sqs:SendMessage"]
-      Resource = [local.queue_arns["timers"], local.queue_arns["sla-timers"]]
-    },
-    {
-      Sid      = "ArmTimersFarAhead"
-      Effect   = "Allow"
-      Action   = ["scheduler:CreateSchedule", "scheduler:DeleteSchedule", "scheduler:UpdateSchedule"]
-      Resource = [local.schedule_arns]
-    },
-    {
-      Sid       = "LetSchedulerSend"
-      Effect    = "Allow"
-      Action    = ["iam:PassRole"]
-      Resource  = [local.scheduler_role_arn]
-      Condition = { StringEquals = { "iam:PassedToService" = "scheduler.amazonaws.com" } }
-    },
-  ]
+  # The timers that each arms: the sla-monitor those of an SLA, the watchdog ticks and wake-ups.
+  timer_queues = {
+    "stream-router" = ["timers", "sla-timers"]
+    "sla-monitor"   = ["sla-timers"]
+    "watchdog"      = ["timers"]
+  }
+  timer_statements = {
+    for function, queues in local.timer_queues : function => [
+      {
+        Sid      = "ArmTimersNearby"
+        Effect   = "Allow"
+        Action   = ["sqs:SendMessage"]
+        Resource = [for queue in queues : local.queue_arns[queue]]
+      },
+      {
+        Sid      = "ArmTimersFarAhead"
+        Effect   = "Allow"
+        Action   = ["scheduler:CreateSchedule", "scheduler:DeleteSchedule", "scheduler:UpdateSchedule"]
+        Resource = [local.schedule_arns]
+      },
+      {
+        Sid       = "LetSchedulerSend"
+        Effect    = "Allow"
+        Action    = ["iam:PassRole"]
+        Resource  = [local.scheduler_role_arn]
+        Condition = { StringEquals = { "iam:PassedToService" = "scheduler.amazonaws.com" } }
+      },
+    ]
+  }
 
   stream_statements = {
     for function in ["stream-router", "event-sink"] : function => [
@@ -165,16 +181,16 @@ locals {
 
   function_statements = {
     "stream-router" = concat(
-      local.control_statements, local.execution_statements, local.answer_statements, local.timer_statements,
+      local.control_statements["stream-router"], local.execution_statements, local.answer_statements, local.timer_statements["stream-router"],
       local.stream_statements["stream-router"], local.queue_statements["stream-router"],
       local.look_statements, local.secret_statements,
     )
     "orchestrator" = concat(
-      local.control_statements, local.execution_statements, local.answer_statements,
+      local.control_statements["orchestrator"], local.execution_statements, local.answer_statements,
       local.look_statements, local.start_statements, local.probe_statements, local.secret_statements,
     )
-    "sla-monitor" = concat(local.control_statements, local.timer_statements, local.queue_statements["sla-monitor"])
-    "watchdog" = concat(local.control_statements, local.execution_statements, local.answer_statements, local.timer_statements, [
+    "sla-monitor" = concat(local.control_statements["sla-monitor"], local.timer_statements["sla-monitor"], local.queue_statements["sla-monitor"])
+    "watchdog" = concat(local.control_statements["watchdog"], local.execution_statements, local.answer_statements, local.timer_statements["watchdog"], [
       {
         # A pass is made of slices that several invocations take.
         Sid      = "TakeSlices"

@@ -16,6 +16,7 @@ import structlog
 
 from interlock.model.keys import Table
 from interlock.simulation.scenario import inline_scenario
+from tests.aws import rare_rights
 from tests.aws.test_journeys import SAMPLE
 from tests.aws.world.cloud import Cloud, client
 from tests.aws.world.faults import AwsFaults, faulty
@@ -108,8 +109,15 @@ def of_alarms_and_bad_records() -> Used:
         return _seen(world.cloud)
 
 
+def of_rare_case(number: int) -> Used:
+    """What a case that no journey brings about uses."""
+    return _seen(rare_rights.ALL[number]())
+
+
 def _all() -> Iterator[tuple[Callable[..., Used], tuple[int, ...]]]:
     yield of_alarms_and_bad_records, ()
+    for number in range(len(rare_rights.ALL)):
+        yield of_rare_case, (number,)
     for number, path in enumerate(FILES):
         if named(path) in PLAYED:
             yield of_journey, (number,)

@@ -17,6 +17,7 @@ from interlock.aws.clients import Clients
 from interlock.aws.failures import call
 from interlock.aws.settings import AwsSettings, SettingsError
 from interlock.config.alert_routes import AlertRoute, parse_alert_routes
+from interlock.config.problems import format_path
 from interlock.control.alerts.alert_dispatcher import Delivery
 from interlock.logs import get_logger
 from interlock.model.errors import InvalidValueError
@@ -40,7 +41,7 @@ def alert_routes(settings: AwsSettings) -> tuple[AlertRoute, ...]:
     found = parse_alert_routes([dict(one) for one in settings.alerts])
     routes = tuple(one for one in found if isinstance(one, AlertRoute))
     if len(routes) < len(found):
-        wrong = "; ".join(str(one) for one in found if not isinstance(one, AlertRoute))
+        wrong = "; ".join(f"{format_path(one.path)}: {one.message}" for one in found if not isinstance(one, AlertRoute))
         raise SettingsError(f"environment variable ALERTS is wrong: {wrong}")
     return routes
 
