@@ -173,7 +173,7 @@ locals {
           SK = { S = [{ prefix = "SENSOR#" }, { prefix = "SLA#" }, { prefix = "MARKER#" }, { prefix = "RERUN_REQUEST#" }, "CONFIG"] }
         } }
       },
-      # Runs, unless their execution is about to act; one without a status is not ours, and is told.
+      # Runs, unless their execution is about to act; a record without a status is not ours, and is delivered.
       {
         eventName = local.written
         dynamodb = {
@@ -209,7 +209,7 @@ locals {
       },
     ]
     joblog = [
-      # Ends of jobs. A record that says nothing we know is told, too.
+      # Ends of jobs. A record of an unknown kind is delivered, too.
       {
         eventName = local.written
         dynamodb = {

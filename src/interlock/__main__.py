@@ -7,7 +7,7 @@ from interlock import __version__
 
 
 def main() -> None:
-    """Run a command. The version is told without loading any: scripts ask for it."""
+    """Run a command. The version is printed without loading any: scripts ask for it."""
     if sys.argv[1:] == ["--version"]:
         sys.stdout.write(f"interlock {__version__}\n")
         return

@@ -110,7 +110,7 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 def authenticate(service: Served, shown: Credentials) -> Principal | None:
-    """The caller who shows this; None when nobody can be told."""
+    """The caller who shows this; None when it is nobody's."""
     tokens = service.tokens
     if not tokens.required():
         if service.settings.insecure_no_auth:

@@ -70,7 +70,7 @@ class ConnectionLimits:
 
     @property
     def reserved(self) -> int:
-        """So many more are told that it is full; beyond that they are closed unheard."""
+        """So many more get the answer that it is full; beyond that, connections are closed without one."""
         return max(self.connections // 10, 1)
 
     @property
@@ -96,7 +96,7 @@ class Connection(HttpToolsProtocol):
     _arrival: "asyncio.Future[None] | None" = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Served, told that it is full once it has asked, or closed at once."""
+        """Served; or answered that it is full; or closed at once."""
         super().connection_made(transport)
         # Above the first, `pause_writing` is called; when everything was taken, `resume_writing`.
         transport.set_write_buffer_limits(high=_UNREAD_BYTES, low=0)
@@ -243,7 +243,7 @@ class Connection(HttpToolsProtocol):
             self._late = None
 
     def _head_is_late(self) -> None:
-        """Who began a request is told; who said nothing, or still sends what nobody reads, is just let go."""
+        """A client that began a request gets an answer; silence, or more of what nobody reads, gets none."""
         self._late = None
         if self._answering() or self.transport.is_closing():
             return
@@ -289,7 +289,7 @@ class Connection(HttpToolsProtocol):
         self.transport.abort()
 
     def _warn(self, what: str, **facts: object) -> None:
-        """Once in a while: whoever floods us should not fill the log, too."""
+        """Once in a while: a flood should not fill the log, too."""
         now = self.loop.time()
         if now >= self.quiet_until.get(what, 0.0):
             self.quiet_until[what] = now + _QUIET_SECONDS
@@ -331,7 +331,7 @@ _REFUSALS: Final = {
 
 
 class _Full:
-    """The application of a connection in the reserve: the health is told, everything else is refused."""
+    """The application of a connection in the reserve: health is answered, everything else is refused."""
 
     def __init__(self, app: Any, place: Place) -> None:
         self._app = app

@@ -15,7 +15,7 @@ from interlock.control.views.controller_view import ConfigState, FunctionView, c
 from interlock.embedded.access.tokens import Scope
 from interlock.embedded.clock import rate
 
-_TOLD_TO_OTHERS: Final = "the controller has troubles: a token without limits to pipelines shows them"
+_SHOWN_TO_OTHERS: Final = "the controller has troubles: a token without limits to pipelines shows them"
 _ORDER: Final = ("stream-router", "orchestrator", "sla-monitor", "watchdog", "event-sink", "alert-dispatcher")
 
 
@@ -72,10 +72,10 @@ def _for_limited(found: ControllerView, visible: Visibility) -> ControllerView:
         folders=[],
         invalid_files=[one for one in found.invalid_files if one.pipeline in visible],
         removed=[one for one in found.removed if one.pipeline in visible],
-        degraded=[_TOLD_TO_OTHERS] if found.degraded else [],
+        degraded=[_SHOWN_TO_OTHERS] if found.degraded else [],
         pipelines=len(visible.names()),
         deliveries={},
-        troubles=[_TOLD_TO_OTHERS] if found.troubles else [],
+        troubles=[_SHOWN_TO_OTHERS] if found.troubles else [],
     )
 
 

@@ -1,4 +1,4 @@
-"""Callers who show a token or a session that does not work: refused, counted, and told once.
+"""Callers who show a token or a session that does not work: refused, counted, and logged once.
 
 There is nothing to guess in 256 random bits; but whoever tries should be seen, and should not fill the log or keep the
 controller busy. Who shows one that works is never refused here, wherever it comes from.
@@ -35,7 +35,7 @@ class FailedLogins:
         self._peers: dict[str, tuple[float, int]] = {}
 
     def refusal(self, shown: Credentials, detail: str = "") -> RequestError:
-        """What a caller is told whom nobody knows; one who shows nothing has not tried."""
+        """The answer to a caller whom nobody knows; a caller who shows nothing has not tried."""
         if not (shown.authorization or shown.session or detail):
             return unauthorised()
         count, since = self._count(shown.peer)

@@ -175,7 +175,7 @@ class PlainWrites:
         self._watch(begun.committed, begun.at + ANSWER_SECONDS)
         try:
             await begun.committed
-        except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001  what it means is told, or it is raised
+        except (asyncio.CancelledError, Exception) as error:  # noqa: BLE001  it is answered, or raised
             await self._refuse(begun, scope, send, error)
             return
         finally:

@@ -259,7 +259,7 @@ def _end_now(sig: int, _: FrameType | None) -> None:
 
 
 def _writer_died(error: BaseException) -> None:
-    """Nothing can be written any more: whoever supervises this process is to start it again."""
+    """Nothing can be written any more: the supervisor of this process is to start it again."""
     end_process(FAILED, f"the writer thread died of {error!r}; nothing acknowledged is lost: start it again")
 
 

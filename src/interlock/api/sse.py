@@ -6,8 +6,9 @@ them, about a minute; within that a client resumes by the change. Later the even
 very place where the client left off. Either way it misses nothing and gets nothing twice.
 
 The connection joins the feed first and reads the past afterwards, up to where the feed stood when it joined. What
-happens meanwhile waits in its queue. A client that does not read fast enough is told so and let go: it comes back with
-`Last-Event-ID`, and costs no memory until then. One whose token or session ends is let go within a second.
+happens meanwhile waits in its queue. A client that does not read fast enough is told so and disconnected: it comes
+back with `Last-Event-ID`, and costs no memory until then. A client whose token or session ends is disconnected within a
+second.
 
 The beat of a stream that is silent is a comment with the controller's time and the speed of its clock.
 """
@@ -43,7 +44,7 @@ _SCALED_HEARTBEAT_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 0.4
 _END: Final = b"event: closed\ndata: the server is stopping; come back with Last-Event-ID\n\n"
 _OVER: Final = b"event: closed\ndata: your token or session has ended\n\n"
-_SLOW: Final = b"event: dropped\ndata: you read too slowly and were let go; come back with Last-Event-ID\n\n"
+_SLOW: Final = b"event: dropped\ndata: you read too slowly and were disconnected; come back with Last-Event-ID\n\n"
 _OWN_NUMBER: Final = re.compile(r"[0-9a-f.]{0,32}")
 # An event's number: a count, and behind it who counted.
 _MAKER: Final = 12
@@ -277,7 +278,7 @@ def _whole_millis(events: list[EventView], *, last: bool) -> tuple[list[EventVie
 
 @lru_cache(maxsize=8)
 def _sensor_chunk(sensors: tuple[SensorWritten, ...]) -> bytes:
-    """Made once for all who are told of the same."""
+    """Made once for all clients that get the same."""
     return b"".join(
         b"event: sensor\ndata: %s\n\n"
         % msgspec.json.encode({"pipeline": one.pipeline, "key": one.key, "receivedAt": one.received_at})

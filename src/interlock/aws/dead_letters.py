@@ -1,6 +1,6 @@
 """What a function gave up on, put whole into a queue: the mapping's own message has no record in it.
 
-A letter is JSON. One that is larger than a message may be has its record compressed (`packed`: zlib, base64); one that
+A letter is JSON. A letter larger than a message may be has its record compressed (`packed`: zlib, base64); one that
 is too large even so keeps the key alone, and the item is still in its table.
 """
 

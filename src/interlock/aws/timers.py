@@ -6,7 +6,7 @@ puts the same message there, up to 60 s late; one already past is sent at once.
 A message cannot be withdrawn, and may come twice. So the truth is a small record in the control table (`TIMER#{name}`),
 written before the message: it says when the timer fires and which arming of its name it is. A message of another arming
 (moved, cancelled, fired already) does nothing. A crash between the record and the message leaves a record that was
-never sent; whoever arms the timer again (the redelivered change, the watchdog) sends it.
+never sent; it is sent when the timer is armed again (by the redelivered change, by the watchdog).
 """
 
 import math

@@ -45,7 +45,7 @@ def log_to_stderr() -> None:
     """What the controller's functions log on the way is not the command's answer: standard output stays clean."""
     import structlog
 
-    # Looked up for each line: whoever redirects the stream later is followed.
+    # Looked up for each line: the stream may be redirected later.
     structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
 

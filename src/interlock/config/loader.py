@@ -192,7 +192,7 @@ class _Load:
         return document
 
     def _read_calendars(self, folder: FilePath | None) -> frozenset[str]:
-        """The names of a folder's calendars. One that is broken counts: its own error is enough."""
+        """The names of a folder's calendars. A broken calendar counts: its own error is enough."""
         if folder is None:
             return frozenset()
         if folder not in self._calendar_names:

@@ -2,10 +2,10 @@
 
 An attempt keeps the config it was opened with, so the current one has to be asked. Three places ask, and together they
 leave no gap. An attempt that was opened before the brake was committed is withdrawn by the change of the config
-(`pull`). One that was opened after it, by somebody who had read the config before, is withdrawn by the change of its
-run, before its execution is started (`start`). One that is about to start its job commits TRIGGERING on the condition
-that the config is the one that was asked (`starting`): either that comes before the brake, and the job counts as
-started, or it does not come at all.
+(`pull`). An attempt that was opened after it, by somebody who had read the config before, is withdrawn by the change of
+its run, before its execution is started (`start`). An attempt that is about to start its job commits TRIGGERING on the
+condition that the config is the one that was asked (`starting`): either that comes before the brake, and the job counts
+as started, or it does not come at all.
 
 A job that runs is followed to its end; `completion` gives it no retry.
 """

@@ -37,7 +37,7 @@ def observe(control: Control, pipeline: str, key: str, at: datetime, written: It
     if current is not None:
         _begin_overwritten(control, current, sensor, written, at)
         opened = _consider(control, current, sensor)
-    # Whatever has become of the config since: an attempt waits by the one it was opened with.
+    # An attempt waits by the config it was opened with, whatever has become of that since.
     waking.wake_readers(control, pipeline, sensor, current, opened)
     if current is not None and not current.config.dry_run:
         reopening.reopen_readers(control, current, sensor)

@@ -72,7 +72,7 @@ def claim_next(control: Control, pipeline: str, key: str) -> Claim | datetime | 
 def claim_awaited(control: Control, run: Run) -> list[Claim]:
     """The looks that an evaluation of this run would wait for and that are due, now ours.
 
-    For a runtime without a clock of probes: whoever evaluates looks first.
+    For a runtime without a clock of probes: the evaluation looks first.
     """
     current = catalog.current(control.store, run.pipeline)
     if current is None or not current.probes:

@@ -96,7 +96,7 @@ def repair(control: Control, pipeline: str, schedules: tuple[Schedule, ...]) -> 
     """Arm what is missing or stale, by the watchdog: nothing is written while all is well.
 
     A tick whose timer was lost is delivered here. Arming its instant again would not do: the timers may take it for one
-    that is on its way, and whoever waits for that has no timer until the window of the lost tick is over.
+    that is on its way, and a schedule that waited for it would have no timer until the window of the lost tick is over.
 
     The record of a schedule that is gone is left to `follow`: its timer finds no schedule, and ends there.
     """

@@ -83,7 +83,7 @@ def wake_due(control: Control, key: RunKey) -> None:
         return  # late: a write that came meanwhile was answered at once, and with it those before it
     where = records.run_record(key, keys.ACTIVE)
     change = {"wokenAt": format_instant(control.now())}
-    # Whoever stored another token meanwhile has looked since.
+    # If another token was stored meanwhile, its execution has looked since.
     if control.store.commit([Update(where, set=change, when=Matches({"token": active.token}, present=True))]) is None:
         control.executions.answer(active.token)
 

@@ -37,7 +37,7 @@ def judge(run: Run, now: datetime) -> EarlyEnd:
     """The execution of the run's current part has ended without an outcome.
 
     The second in a row is followed five minutes after it began, the third ten, then twenty and forty; the sixth by
-    nothing. One that lived for an hour is a first again.
+    nothing. An execution that lived for an hour counts as a first again.
     """
     began = run.part_at or run.opened_at
     in_a_row = 1 if now - began >= LIVED else run.early_ends + 1

@@ -1,4 +1,4 @@
-"""Secrets written into a config as they are: found, so that a person is told, and hidden in what comes back.
+"""Secrets written into a config as they are: found, so that a person is warned, and hidden in what comes back.
 
 Two questions. Does a value look like a secret (`find_literals`)? Few false alarms: a name such as `password`, a URL
 with one in it, an option such as `--token x`, or a text that only a key has the form of. And what of a job's config

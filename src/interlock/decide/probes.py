@@ -84,7 +84,7 @@ def due_at(state: ProbeState | None, definition: str, interval: timedelta, now: 
 def awaited_until(state: ProbeState | None, interval: timedelta, now: datetime) -> datetime | None:
     """Until when an evaluation waits for a look that is due or under way; None when there is none to wait for.
 
-    Whoever ends the look wakes the evaluation sooner.
+    The end of the look wakes the evaluation sooner.
     """
     if state is not None and state.under_way(now):
         return state.ends_by

@@ -2,7 +2,7 @@
 
 A day on an hourly schedule, an hour on a daily one, a minute between two ticks, an hour that the clocks skip: a job
 started for such a period works on data that nobody else means by it. The answer names the nearest periods that are
-real, since whoever asks has meant one of them.
+real, since one of them was meant.
 """
 
 from collections.abc import Iterator

@@ -96,7 +96,7 @@ def budget_key(source: Source) -> str:
 def used(reruns: Sequence[RerunRecord], source: Source) -> int:
     """How many attempts of this source's kind the run has had.
 
-    Attempt 1 never counts, whoever asked for it: it repeated nothing.
+    Attempt 1 never counts, no matter who asked for it: it repeated nothing.
     """
     if source not in _KINDS:
         raise _no_budget(source)

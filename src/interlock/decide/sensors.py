@@ -129,7 +129,7 @@ def _hour_field(hour: object) -> int | None:
 
 
 def run_period(schedule: Schedule, sensor: Sensor) -> Period | str:
-    """The period a trigger write is for, or why none can be told.
+    """The period a trigger write is for, or why it has none.
 
     A cron or `granularity` fixes how long periods are; where nothing does, the write says it. A write without a period
     of its own is for the day, or for the hour, it was received in.

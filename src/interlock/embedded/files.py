@@ -363,7 +363,7 @@ def _stamp(file: Path) -> Stamp:
 
 
 def _exists(file: str) -> bool:
-    """Is there such a file? One that nobody may look at, or a link that leads nowhere, is not taken for absent."""
+    """Is there such a file? A file that cannot be read, or a link that leads nowhere, is not taken for absent."""
     return os.path.lexists(file)
 
 

@@ -287,7 +287,7 @@ class Service:
             self.audit.record(AuditNote(action=AuditAction.OPENED_TO_ALL, actor=this_user()))
 
     def refuse_new_work(self) -> None:
-        """The end is near: whoever asks for something new is to ask the next controller. Safe in a signal handler."""
+        """The end is near: new requests are refused, for the next controller to answer. Safe in a signal handler."""
         self.refusing = True
 
     def stop(self) -> None:

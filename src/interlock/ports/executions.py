@@ -24,7 +24,7 @@ class Executions(Protocol):
 
         A service that answers a repeated start as if it were the first (Step Functions, for the same input) is told
         apart by the start instant in its answer: one from before the call means ALREADY_OPEN. For a second after the
-        first, then, both may be told STARTED; there is one execution all the same.
+        first, then, both may get STARTED; there is one execution all the same.
         """
         ...
 

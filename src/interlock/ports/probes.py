@@ -34,6 +34,6 @@ class Prober(Protocol):
     def look(self, request: ProbeRequest) -> dict[str, Any]:
         """The observation now. Raises ProbeError, which tells no secret, also when `timeout` is over.
 
-        Whoever calls it does not rely on the timeout being kept.
+        The caller does not rely on the timeout being kept.
         """
         ...

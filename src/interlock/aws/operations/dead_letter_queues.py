@@ -264,7 +264,7 @@ class DeadLetterQueues:
 
 
 def letter_id(queue: Queue, message: _Message) -> int:
-    """The id that people use; the same for the same message, whoever asks."""
+    """The id that people use; the same message always has the same."""
     return int.from_bytes(sha256(f"{queue}\x00{message['MessageId']}".encode()).digest()[:6])
 
 

@@ -139,7 +139,7 @@ def after_failure(standing: Standing, error: DeliveryError, now: datetime, jitte
 
 
 def report(tried: Tried, channel: str, alert: str, now: datetime) -> None:
-    """Log what became of a failed try; of one that succeeded there is nothing to say."""
+    """Log what became of a failed try; a success is not logged."""
     match tried:
         case Postponed(standing, until, error):
             _log.warning(

@@ -161,7 +161,7 @@ def _sla_verdict(control: Control, run: Run, now: datetime) -> tuple[list[Event]
     state = records.get_sla(control.store, run.key)
     verdict = sla.completion(state, now) if state is not None else None
     if state is None or verdict is None:
-        # One that never had an instant (maxDuration, and the trigger sensor never came) is over all the same.
+        # An SLA that never had an instant (maxDuration, and the trigger sensor never came) is over all the same.
         return [], _cancelled(state, now)
     met = verdict.outcome is SlaOutcome.MET
     back_fill = " (a back-fill: nobody was alerted)" if state.back_fill else ""

@@ -17,9 +17,9 @@ from interlock.model.run import FinalReason, Run, RunStatus
 def ended(control: Control, key: RunKey, attempt: int, execution: str, *, why: str, failed: bool) -> bool:
     """Have the attempt go on in a new part; end it where its execution `failed`. True when there was anything to do.
 
-    `why`: what the execution ended with, if that is known. One that failed by itself would fail again: its run is
-    FAILED_FINAL (infra). So is one whose executions keep ending early; before that each has to wait longer for the
-    next, which the watchdog then begins.
+    `why`: what the execution ended with, if that is known. An execution that failed by itself would fail again: its
+    run is FAILED_FINAL (infra). So is a run whose executions keep ending early; before that each has to wait longer for
+    the next, which the watchdog then begins.
     """
     run = records.get_run(control.store, key)
     if run is None or run.attempt != attempt or not run.active or run.status is RunStatus.FAILED:

@@ -135,7 +135,7 @@ def opening_writes(
 def sla_writes(control: Control, config: PipelineConfig, run: Run, first_arrival: datetime | None) -> list[Write]:
     """The SLA state of a run that opens, by its own config; what was promised before it opened gives way to that.
 
-    Later attempts keep it. One that has completed, or failed for good, once arms nothing any more.
+    Later attempts keep it. A run that has once completed, or failed for good, arms nothing any more.
     """
     if run.first_completed_at is not None or run.sla_closed:
         return []

@@ -363,7 +363,7 @@ def _stop_given_up(control: Control, run: Run) -> None:
         return
     try:
         starting.runner_of(control, config).stop(starting.request_of(control, config, run), run.job_id)
-    except Exception as error:  # noqa: BLE001 - the run is over either way; whoever reruns it asks the target first
+    except Exception as error:  # noqa: BLE001 - the run is over either way; a rerun asks the target first
         log.warning("job-stop-failed", run=str(run.key), attempt=run.attempt, error=str(error))
 
 

@@ -67,7 +67,7 @@ def _meant(store: Store, config: PipelineConfig, now: datetime, date: str | None
     if date is not None:
         period = parse_period(date)
         key = RunKey(config.id, wanted[0].schedule_id, str(period))
-        # Of several schedules the one that has a run of that date; they rarely share one.
+        # Of several schedules, that with a run of the date; two rarely have the same.
         slots = [RunKey(config.id, one.schedule_id, str(period)) for one in wanted]
         return next((one for one in slots if records.get_run(store, one) is not None), key)
     candidates = [(_current_period(store, config, one, now), one.schedule_id) for one in wanted]

@@ -13,7 +13,7 @@ LONGEST: Final = timedelta(hours=1)
 
 
 class Quiet:
-    """Told of changes by the one thread, asked by the other."""
+    """One thread reports changes to it, another asks it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -126,7 +126,7 @@ def held_triggers(watched: Watched, schedule: Schedule, trigger: Trigger, sensor
 
 
 def _only_observed(control: Control, key: RunKey) -> bool:
-    """A dry run took the trigger in: nothing was lost, and whoever starts the job meanwhile has started it."""
+    """A dry run took the trigger in: nothing was lost; if somebody else starts the job meanwhile, it is started."""
     return control.store.get(records.run_record(key, keys.DRY_RUN)) is not None
 
 

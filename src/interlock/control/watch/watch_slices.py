@@ -40,7 +40,7 @@ class Slice(msgspec.Struct, frozen=True):
 
     @property
     def payload(self) -> dict[str, int]:
-        """As a worker is told of it."""
+        """As it is given to a worker."""
         return {"slice": self.number, "of": self.of}
 
 
@@ -48,7 +48,7 @@ WHOLE: Final = Slice()
 
 
 def slice_of(payload: Mapping[str, Any]) -> Slice:
-    """The slice that a worker was told of; the only one when it was told of none."""
+    """The slice that a worker was given; the whole pass when it was given none."""
     number, of = payload.get("slice", 0), payload.get("of", 1)
     sound = all(isinstance(one, int) and not isinstance(one, bool) for one in (number, of))
     if not sound or not 0 <= number < of <= _MOST:

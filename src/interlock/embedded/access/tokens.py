@@ -37,7 +37,7 @@ OWN_NAME: Final = "interlock"
 LOCAL_NAME: Final = "local"
 DEFAULT_LIFE: Final = "365d"
 DEFAULT_GRACE: Final = timedelta(hours=1)
-# From when on a token that is about to expire is told of.
+# How long before its end a token is reported as about to expire.
 EXPIRES_SOON: Final = timedelta(days=14)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@-]{0,63}")
 _COLUMNS: Final = (

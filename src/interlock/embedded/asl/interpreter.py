@@ -6,12 +6,12 @@ walks through Pass and Choice states by itself.
 
 The invariant
 -------------
-An ExecutionState is all there is to an execution: whoever has it, and the definition, can go on, in this
-process or in another. So the driver may persist it at any effect, and a crash at any instant resumes it at
-what was persisted last. What was done since is done again, which is why tasks must be idempotent (they are at
-least once) and why everything else here is a function of its arguments: the second walk takes the same path
-as the first wherever the tasks answer the same. Tokens are no exception. A token is made of the execution's
-name and its step, so that a repeated walk gives the same token and two different waits never share one.
+An ExecutionState is all there is to an execution: with it and the definition, this process or another can go on. So
+the driver may persist it at any effect, and a crash at any instant resumes it at what was persisted last. What was done
+since is done again, which is why tasks must be idempotent (they are at least once) and why everything else here is a
+function of its arguments: the second walk takes the same path as the first wherever the tasks answer the same. Tokens
+are no exception. A token is made of the execution's name and its step, so that a repeated walk gives the same token and
+two different waits never share one.
 
 It knows what `control/lifecycle.asl.json` uses, and refuses the rest of the language when a definition is loaded.
 """
@@ -94,8 +94,8 @@ class Machine:
     def wake(self, execution: ExecutionState, now: datetime, *, answered: bool = False, output: Json = None) -> Effect:
         """Go on: it has just begun, its wait is over, its token was answered, or its time is up.
 
-        Woken early, it waits on. The bound of the whole execution is looked at first: whoever was away for longer than
-        that must not act on what it knew before.
+        Woken early, it waits on. The bound of the whole execution comes first: an execution that is past it must
+        not act on what it knew before.
         """
         waiting = execution.waiting
         if execution.state not in self._states:

@@ -27,7 +27,7 @@ def _name_of(uid: int) -> str:
 
 
 def owner_of(file: Path) -> str:
-    """Whom a file or folder belongs to; "" when that cannot be told."""
+    """Whom a file or folder belongs to; "" when that is unknown."""
     try:
         return _name_of(file.stat().st_uid)
     except (OSError, ImportError):

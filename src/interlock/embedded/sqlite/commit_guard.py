@@ -42,7 +42,7 @@ class CommitGuard:
             self.check_file()
 
     def after_commit(self, head: int) -> None:
-        """Before anybody is told: what a restart would not find is not acknowledged. `head`: 0 without a new change."""
+        """Before it is acknowledged: what a restart would not find must not be. `head`: 0 without a new change."""
         self.check_file()
         if head and self._mark is not None:
             self._mark.note(head)

@@ -164,7 +164,7 @@ class Database:
         return future
 
     def defer(self, name: str, work: Work[object]) -> None:
-        """Do `work` in the next transaction, whoever's it is; of several of one name only the latest.
+        """Do `work` in the next transaction, whichever that is; of several with the same name only the latest.
 
         For what need not be durable at once, such as a checkpoint: it costs no flush of its own.
         """
@@ -221,7 +221,7 @@ class Database:
         try:
             with self._lock:
                 outcomes, news = self._transact(live, riders)
-        except BaseException as error:  # noqa: BLE001  the writer must live; every caller is told
+        except BaseException as error:  # noqa: BLE001  the writer must live; every caller gets the error
             self.guard.commit_failed()
             self._put_back(riders)
             for request in live:
@@ -441,7 +441,7 @@ class Database:
     # ------------------------------------------------------------------------------------------------ closing
 
     def close(self) -> None:
-        """Commit what is queued and deferred, move the log into the file, let go of it. Closing twice is no error."""
+        """Commit what is queued and deferred, move the log into the file, close it. Closing twice is no error."""
         if self._closed:
             return
         # Those that were stopped have ended; where the start failed half-way, some run.

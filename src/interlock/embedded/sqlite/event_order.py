@@ -19,7 +19,7 @@ _Place = tuple[int, str]
 
 
 class EventOrder:
-    """The place of the latest event. Used by one thread at a time, the one that commits."""
+    """The place of the latest event. Used by one thread at a time: that which commits."""
 
     def __init__(self) -> None:
         self._latest: _Place = (0, "")

@@ -2,8 +2,8 @@
 
 The latest commits are in the log (`-wal`) until they are moved into the file. Whoever deletes the log after a crash, or
 copies the file alone, has a store that opens without a complaint and lacks what was acknowledged last. So the number of
-the latest change is written to `<store>.mark` after each commit, before anybody is told; a store that has come less far
-than its mark is refused. The mark goes when the store is closed and the log is gone in order.
+the latest change is written to `<store>.mark` after each commit, before it is acknowledged; a store that has come less
+far than its mark is refused. The mark goes when the store is closed and the log is gone in order.
 
 It is written in place and not flushed: it survives the death of the process. After that of the machine it may be too
 low, never too high, since it is written after the commit is on the disk.

@@ -119,5 +119,5 @@ def masks_of(config: AirflowConfig) -> Masks:
 
 
 def _owner(config: AirflowConfig, auth: JwtAuth) -> tuple[str, str, str]:
-    # With the password: who has another one must not get on with the token of this one.
+    # With the password: a token that was issued for one password must not serve another.
     return base(config), auth.username, auth.password

@@ -9,7 +9,7 @@ SEARCHED: Final = 1000
 
 
 def found_among(latest: Iterable[tuple[str, bool]]) -> JobStarted | Recovery:
-    """Of job ids, the latest first, the one that is ours. Behind a thousand others it is not looked for."""
+    """Our job among these, the latest first. Behind a thousand others it is not looked for."""
     for seen, (job_id, ours) in enumerate(latest):
         if ours:
             return JobStarted(job_id=job_id)
