@@ -7,6 +7,7 @@ import { useLimits, useMay } from "../api/session";
 import { Failure } from "../parts/Failure";
 import { Loading } from "../parts/Loading";
 import { LongText } from "../parts/LongText";
+import { TableBox } from "../parts/TableBox";
 import { Text } from "../parts/Text";
 import { Time } from "../parts/Time";
 import { ChannelList } from "./ChannelList";
@@ -50,40 +51,42 @@ export function AlertsPage() {
             {alerts.error !== null && alerts.data === undefined && <Failure error={alerts.error} retry={() => void alerts.refetch()} />}
             {alerts.data?.items.length === 0 && <p className="muted">No alert was sent yet.</p>}
             {(alerts.data?.items.length ?? 0) > 0 && (
-              <table>
-                <thead>
-                  <tr>
-                    <th>Queued</th>
-                    <th>Channel</th>
-                    <th>Pipeline</th>
-                    <th>State</th>
-                    <th>Tries</th>
-                    <th>Next or settled</th>
-                    <th>Error</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {alerts.data?.items.map((one) => (
-                    <tr key={one.id}>
-                      <td>
-                        <Time at={one.queuedAt} zone="UTC" seconds />
-                      </td>
-                      <td>
-                        <Text>{one.channel}</Text>
-                      </td>
-                      <th scope="row">
-                        <Text>{one.pipeline}</Text>
-                      </th>
-                      <td data-word={one.state === "sent" ? "done" : one.state === "dead" ? "failed" : "waiting"}>{one.state}</td>
-                      <td>{one.tries}</td>
-                      <td>{typeof (one.settledAt ?? one.dueAt) === "string" && <Time at={one.settledAt ?? one.dueAt ?? ""} zone="UTC" />}</td>
-                      <td>
-                        <LongText>{(one as { error?: string }).error ?? ""}</LongText>
-                      </td>
+              <TableBox label="Deliveries">
+                <table>
+                  <thead>
+                    <tr>
+                      <th>Queued</th>
+                      <th>Channel</th>
+                      <th>Pipeline</th>
+                      <th>State</th>
+                      <th>Tries</th>
+                      <th>Next or settled</th>
+                      <th>Error</th>
                     </tr>
-                  ))}
-                </tbody>
-              </table>
+                  </thead>
+                  <tbody>
+                    {alerts.data?.items.map((one) => (
+                      <tr key={one.id}>
+                        <td>
+                          <Time at={one.queuedAt} zone="UTC" seconds />
+                        </td>
+                        <td>
+                          <Text>{one.channel}</Text>
+                        </td>
+                        <th scope="row">
+                          <Text>{one.pipeline}</Text>
+                        </th>
+                        <td data-word={one.state === "sent" ? "done" : one.state === "dead" ? "failed" : "waiting"}>{one.state}</td>
+                        <td>{one.tries}</td>
+                        <td>{typeof (one.settledAt ?? one.dueAt) === "string" && <Time at={one.settledAt ?? one.dueAt ?? ""} zone="UTC" />}</td>
+                        <td>
+                          <LongText>{(one as { error?: string }).error ?? ""}</LongText>
+                        </td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              </TableBox>
             )}
           </section>
         </>

@@ -4,6 +4,7 @@ import { controllerQuery } from "../api/controller";
 import { Ago } from "../parts/Ago";
 import { Failure } from "../parts/Failure";
 import { Loading } from "../parts/Loading";
+import { TableBox } from "../parts/TableBox";
 import { Text } from "../parts/Text";
 import { Time } from "../parts/Time";
 import { ConfigFiles } from "./ConfigFiles";
@@ -43,24 +44,26 @@ export function ControllerPage() {
       <ConfigFiles view={view} />
       <section>
         <h2>Functions</h2>
-        <table>
-          <thead>
-            <tr>
-              <th>Function</th>
-              <th>Waits for it</th>
-              <th>Last did something</th>
-            </tr>
-          </thead>
-          <tbody>
-            {view.functions.map((one) => (
-              <tr key={one.name}>
-                <th scope="row">{one.name}</th>
-                <td>{one.lag}</td>
-                <td>{typeof one.lastAt === "string" && <Ago at={one.lastAt} />}</td>
+        <TableBox label="Functions">
+          <table>
+            <thead>
+              <tr>
+                <th>Function</th>
+                <th>Waits for it</th>
+                <th>Last did something</th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {view.functions.map((one) => (
+                <tr key={one.name}>
+                  <th scope="row">{one.name}</th>
+                  <td>{one.lag}</td>
+                  <td>{typeof one.lastAt === "string" && <Ago at={one.lastAt} />}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </TableBox>
       </section>
     </article>
   );

@@ -7,6 +7,7 @@ import { useLimits, useMay } from "../api/session";
 import { Failure } from "../parts/Failure";
 import { JsonText } from "../parts/JsonText";
 import { LongText } from "../parts/LongText";
+import { TableBox } from "../parts/TableBox";
 import { Time } from "../parts/Time";
 
 /** What was given up, whole, and the way back. */
@@ -48,41 +49,43 @@ export function DeadLetters() {
           >
             Redrive all…
           </ActionButton>
-          <table>
-            <thead>
-              <tr>
-                <th>Number</th>
-                <th>Of</th>
-                <th>Last tried</th>
-                <th>Tries</th>
-                <th>Error</th>
-                <th>Record</th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((letter) => (
-                <tr key={letter.id}>
-                  <th scope="row">{letter.id}</th>
-                  <td>
-                    {letter.source} ({letter.kind})
-                  </td>
-                  <td>
-                    <Time at={letter.lastAt} zone="UTC" />
-                  </td>
-                  <td>{letter.tries}</td>
-                  <td>
-                    <LongText>{letter.error}</LongText>
-                  </td>
-                  <td>
-                    <details>
-                      <summary>show</summary>
-                      <JsonText value={letter.record} />
-                    </details>
-                  </td>
+          <TableBox label="Dead letters">
+            <table>
+              <thead>
+                <tr>
+                  <th>Number</th>
+                  <th>Of</th>
+                  <th>Last tried</th>
+                  <th>Tries</th>
+                  <th>Error</th>
+                  <th>Record</th>
                 </tr>
-              ))}
-            </tbody>
-          </table>
+              </thead>
+              <tbody>
+                {items.map((letter) => (
+                  <tr key={letter.id}>
+                    <th scope="row">{letter.id}</th>
+                    <td>
+                      {letter.source} ({letter.kind})
+                    </td>
+                    <td>
+                      <Time at={letter.lastAt} zone="UTC" />
+                    </td>
+                    <td>{letter.tries}</td>
+                    <td>
+                      <LongText>{letter.error}</LongText>
+                    </td>
+                    <td>
+                      <details>
+                        <summary>show</summary>
+                        <JsonText value={letter.record} />
+                      </details>
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </TableBox>
         </>
       )}
     </section>

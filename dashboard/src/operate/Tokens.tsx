@@ -6,6 +6,7 @@ import { api, data } from "../api/client";
 import { useLimits, useMay } from "../api/session";
 import { Ago } from "../parts/Ago";
 import { Failure } from "../parts/Failure";
+import { TableBox } from "../parts/TableBox";
 import { Text } from "../parts/Text";
 import { Time } from "../parts/Time";
 import { Expiry } from "./Expiry";
@@ -44,62 +45,64 @@ export function Tokens() {
       )}
       {tokens.data?.items.length === 0 && <p className="muted">There are none: the controller answers without one, on this machine only.</p>}
       {(tokens.data?.items.length ?? 0) > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th>Name</th>
-              <th>Scopes</th>
-              <th>Limited to</th>
-              <th>Made</th>
-              <th>Expires</th>
-              <th>Last used</th>
-              <th>State</th>
-            </tr>
-          </thead>
-          <tbody>
-            {tokens.data?.items.map((token) => (
-              <tr key={token.id}>
-                <th scope="row">
-                  <Text>{token.name}</Text>
-                </th>
-                <td>{token.scopes.join(", ")}</td>
-                <td>
-                  <Text>{[...token.pipelines, ...token.owners.map((owner) => `owner ${owner}`), ...token.networks].join(", ")}</Text>
-                </td>
-                <td>
-                  <Time at={token.createdAt} zone="UTC" />
-                </td>
-                <td>
-                  <Expiry at={token.expiresAt} />
-                </td>
-                <td>{typeof token.usedAt === "string" ? <Ago at={token.usedAt} /> : <span className="muted">not yet</span>}</td>
-                <td>
-                  {typeof token.revokedAt === "string" ? (
-                    "revoked"
-                  ) : (
-                    <div className="actions">
-                      {!token.local && (
-                        <ActionButton scope="admin" dialog={(close) => <RotateDialog name={token.name} onMade={refresh} onClose={close} />}>
-                          Rotate…
-                        </ActionButton>
-                      )}
-                      <ActionButton
-                        scope="admin"
-                        dialog={(close) => (
-                          <ActionDialog title="Revoke a token" target={token.name} verb="Revoke it" danger reason={false} send={() => revoke(token.name)} onClose={closed(close)}>
-                            <p>It works no more within a second, nor do sessions that were begun with it. This cannot be undone.</p>
-                          </ActionDialog>
-                        )}
-                      >
-                        Revoke…
-                      </ActionButton>
-                    </div>
-                  )}
-                </td>
+        <TableBox label="Tokens">
+          <table>
+            <thead>
+              <tr>
+                <th>Name</th>
+                <th>Scopes</th>
+                <th>Limited to</th>
+                <th>Made</th>
+                <th>Expires</th>
+                <th>Last used</th>
+                <th>State</th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {tokens.data?.items.map((token) => (
+                <tr key={token.id}>
+                  <th scope="row">
+                    <Text>{token.name}</Text>
+                  </th>
+                  <td>{token.scopes.join(", ")}</td>
+                  <td>
+                    <Text>{[...token.pipelines, ...token.owners.map((owner) => `owner ${owner}`), ...token.networks].join(", ")}</Text>
+                  </td>
+                  <td>
+                    <Time at={token.createdAt} zone="UTC" />
+                  </td>
+                  <td>
+                    <Expiry at={token.expiresAt} />
+                  </td>
+                  <td>{typeof token.usedAt === "string" ? <Ago at={token.usedAt} /> : <span className="muted">not yet</span>}</td>
+                  <td>
+                    {typeof token.revokedAt === "string" ? (
+                      "revoked"
+                    ) : (
+                      <div className="actions">
+                        {!token.local && (
+                          <ActionButton scope="admin" dialog={(close) => <RotateDialog name={token.name} onMade={refresh} onClose={close} />}>
+                            Rotate…
+                          </ActionButton>
+                        )}
+                        <ActionButton
+                          scope="admin"
+                          dialog={(close) => (
+                            <ActionDialog title="Revoke a token" target={token.name} verb="Revoke it" danger reason={false} send={() => revoke(token.name)} onClose={closed(close)}>
+                              <p>It works no more within a second, nor do sessions that were begun with it. This cannot be undone.</p>
+                            </ActionDialog>
+                          )}
+                        >
+                          Revoke…
+                        </ActionButton>
+                      </div>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </TableBox>
       )}
     </section>
   );

@@ -6,6 +6,7 @@ import { Ago } from "../parts/Ago";
 import { Failure } from "../parts/Failure";
 import { JsonText } from "../parts/JsonText";
 import { Loading } from "../parts/Loading";
+import { TableBox } from "../parts/TableBox";
 import { Text } from "../parts/Text";
 import { Time } from "../parts/Time";
 import { Value } from "../parts/Value";
@@ -28,38 +29,40 @@ export function SensorTable({ pipeline, timezone }: { pipeline: Schemas["Pipelin
       )}
       {sensors.data !== undefined && items.length === 0 && <p className="muted">Nothing was written yet.</p>}
       {items.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th>Key</th>
-              <th>Value</th>
-              <th>For</th>
-              <th>Age</th>
-              <th>Read by</th>
-              <th>Expires</th>
-            </tr>
-          </thead>
-          <tbody>
-            {items.slice(0, all ? items.length : FIRST).map((sensor) => (
-              <tr key={sensor.key}>
-                <th scope="row">
-                  <Text>{sensor.key}</Text>
-                </th>
-                <td>
-                  <SensorValue data={sensor.data} />
-                </td>
-                <td>{sensor.period}</td>
-                <td>
-                  <Ago at={sensor.receivedAt} zone={timezone} />
-                </td>
-                <td>{readersOf(pipeline.document, sensor.key).join(", ") || <span className="muted">nothing</span>}</td>
-                <td>
-                  {typeof sensor.ttl === "number" && <Time at={new Date(sensor.ttl * 1000).toISOString()} zone={timezone} />}
-                </td>
+        <TableBox label="Sensors">
+          <table>
+            <thead>
+              <tr>
+                <th>Key</th>
+                <th>Value</th>
+                <th>For</th>
+                <th>Age</th>
+                <th>Read by</th>
+                <th>Expires</th>
               </tr>
-            ))}
-          </tbody>
-        </table>
+            </thead>
+            <tbody>
+              {items.slice(0, all ? items.length : FIRST).map((sensor) => (
+                <tr key={sensor.key}>
+                  <th scope="row">
+                    <Text>{sensor.key}</Text>
+                  </th>
+                  <td>
+                    <SensorValue data={sensor.data} />
+                  </td>
+                  <td>{sensor.period}</td>
+                  <td>
+                    <Ago at={sensor.receivedAt} zone={timezone} />
+                  </td>
+                  <td>{readersOf(pipeline.document, sensor.key).join(", ") || <span className="muted">nothing</span>}</td>
+                  <td>
+                    {typeof sensor.ttl === "number" && <Time at={new Date(sensor.ttl * 1000).toISOString()} zone={timezone} />}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </TableBox>
       )}
       {items.length > FIRST && !all && (
         <button type="button" onClick={() => setAll(true)}>

@@ -2,6 +2,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 
 import type { Schemas } from "../api/client";
+import { TableBox } from "../parts/TableBox";
 import { Text } from "../parts/Text";
 import { shortMargin } from "./margin";
 import { percent } from "./percent";
@@ -13,48 +14,50 @@ export function ComplianceTable({ stats }: { stats: Schemas["SlaOverview"] }) {
   const [all, setAll] = useState(false);
   const items = all ? stats.items : stats.items.slice(0, FIRST);
   return (
-    <section className="scroll-x" tabIndex={0} aria-label="Compliance per pipeline and week">
+    <section>
       <h2>Per pipeline and week</h2>
-      <table className="compliance">
-        <thead>
-          <tr>
-            <th>Pipeline</th>
-            <th>Owner</th>
-            <th>In time</th>
-            {stats.weeks.map((week) => (
-              <th key={week} scope="col">
-                {week.slice(5)}
-              </th>
-            ))}
-            <th>p10 margin</th>
-            <th>p50 margin</th>
-          </tr>
-        </thead>
-        <tbody>
-          {items.map((item) => (
-            <tr key={item.pipeline}>
-              <th scope="row">
-                <Link to="/pipelines/$pipeline" params={{ pipeline: item.pipeline }}>
-                  <Text>{item.pipeline}</Text>
-                </Link>
-              </th>
-              <td>
-                <Text>{item.owner}</Text>
-              </td>
-              <td>
-                {percent(item.compliance)} <span className="muted">({item.late} of {item.runs} late)</span>
-              </td>
-              {item.weeks.map((week, index) => (
-                <td key={index} className="week" data-late={week !== null && week.late > 0 ? level(week.late / week.runs) : undefined}>
-                  {week === null ? "" : week.late === 0 ? week.runs : `${week.late}/${week.runs}`}
-                </td>
+      <TableBox label="Compliance by week">
+        <table className="compliance">
+          <thead>
+            <tr>
+              <th>Pipeline</th>
+              <th>Owner</th>
+              <th>In time</th>
+              {stats.weeks.map((week) => (
+                <th key={week} scope="col">
+                  {week.slice(5)}
+                </th>
               ))}
-              <td>{typeof item.p10 === "number" ? shortMargin(item.p10) : ""}</td>
-              <td>{typeof item.p50 === "number" ? shortMargin(item.p50) : ""}</td>
+              <th>p10 margin</th>
+              <th>p50 margin</th>
             </tr>
-          ))}
-        </tbody>
-      </table>
+          </thead>
+          <tbody>
+            {items.map((item) => (
+              <tr key={item.pipeline}>
+                <th scope="row">
+                  <Link to="/pipelines/$pipeline" params={{ pipeline: item.pipeline }}>
+                    <Text>{item.pipeline}</Text>
+                  </Link>
+                </th>
+                <td>
+                  <Text>{item.owner}</Text>
+                </td>
+                <td>
+                  {percent(item.compliance)} <span className="muted">({item.late} of {item.runs} late)</span>
+                </td>
+                {item.weeks.map((week, index) => (
+                  <td key={index} className="week" data-late={week !== null && week.late > 0 ? level(week.late / week.runs) : undefined}>
+                    {week === null ? "" : week.late === 0 ? week.runs : `${week.late}/${week.runs}`}
+                  </td>
+                ))}
+                <td>{typeof item.p10 === "number" ? shortMargin(item.p10) : ""}</td>
+                <td>{typeof item.p50 === "number" ? shortMargin(item.p50) : ""}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </TableBox>
       {stats.items.length > FIRST && !all && (
         <button type="button" onClick={() => setAll(true)}>
           Show all {stats.items.length}
