@@ -138,7 +138,7 @@ class Change(msgspec.Struct, frozen=True, rename="camel"):
         return Key(self.table, self.pk, self.sk)
 
 
-class Span(msgspec.Struct, frozen=True):
+class Span(msgspec.Struct, frozen=True, gc=False):
     """A stretch of one partition: first <= sort key < end. With `last`, only that many from its end, latest first."""
 
     pk: str

@@ -6,6 +6,7 @@ read depends on the pipelines and on the span that is shown, never on the histor
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -51,7 +52,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False, rename="camel"):
         return word_of(self.status, self.final_reason, started=self.triggered_at is not None)
 
 
-class SlaRow(msgspec.Struct, frozen=True, rename="camel"):
+class SlaRow(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     """What a lane needs of a run's SLA."""
 
     schedule: str
@@ -97,7 +98,7 @@ def read_summary(rules: str) -> str:
         return ""
 
 
-class Rows(msgspec.Struct):
+class Rows(msgspec.Struct, gc=False):
     """Everything that is read of one pipeline."""
 
     found: Stored
@@ -191,12 +192,18 @@ def _run_spans(rows: Rows, columns: Columns | None, now: datetime) -> Iterator[S
 
 def _dates(schedule: Schedule, since: datetime, until: datetime, bucket: Bucket) -> tuple[str, str]:
     """The dates of the runs that may belong into a span: first <= date < end."""
+    return _dates_of(declared_granularity(schedule), schedule.timezone, since, until, bucket)
+
+
+@lru_cache(maxsize=1000)
+def _dates_of(
+    granularity: Granularity | None, timezone: str, since: datetime, until: datetime, bucket: Bucket
+) -> tuple[str, str]:
     end = (until + _DAYS_AFTER).date().isoformat()
     if bucket is Bucket.DAY:
         return since.date().isoformat(), (until.date() + timedelta(days=1)).isoformat()
-    granularity = declared_granularity(schedule)
     if granularity in (Granularity.HOUR, Granularity.MINUTE):
-        return str(period_of(to_local(since, zone(schedule.timezone)), Granularity.HOUR)), end
+        return str(period_of(to_local(since, zone(timezone)), Granularity.HOUR)), end
     return (since.astimezone(UTC) - _DAYS_BEFORE).date().isoformat(), end
 
 

@@ -17,7 +17,7 @@ _AGAIN: Final = timedelta(minutes=1)
 _MOST_KEPT: Final = 20_000
 
 
-class NextView(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class NextView(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     """The next run. Without `start_at` the clock does not open it: `opens` says what does."""
 
     schedule: str

@@ -47,7 +47,7 @@ _LEGEND: Final = (
 _MARKS_LEGEND: Final = "One letter a column: w SLA warning given, b SLA breach given, - neither; empty without any."
 
 
-class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class _View(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     pass
 
 
@@ -324,7 +324,7 @@ class _Lanes:
         return found
 
 
-class _Alert(msgspec.Struct, frozen=True):
+class _Alert(msgspec.Struct, frozen=True, gc=False):
     schedule: str
     date: str
     at: str

@@ -62,7 +62,7 @@ class SlaStanding(StrEnum):
     CANCELLED = "cancelled"
 
 
-class _View(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class _View(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     pass
 
 
@@ -89,7 +89,7 @@ class SlaSummary(_View, frozen=True, kw_only=True):
     breach_at: datetime | None = None
 
 
-class Stand(msgspec.Struct, frozen=True):
+class Stand(msgspec.Struct, frozen=True, gc=False):
     """How a pipeline stands, and by which run."""
 
     standing: Standing

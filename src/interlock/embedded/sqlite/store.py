@@ -136,7 +136,7 @@ class SqliteStore:
         """The items of several spans, as far as `into` names their attributes."""
         now, decode = self._seconds(), _decoder(into)
         found = self._database.read_all([_span(table, one, now) for one in spans])
-        return [list(_decoded(rows, decode)) for rows in found]
+        return [_decoded(rows, decode) if rows else [] for rows in found]
 
     def pipelines(self) -> list[str]:
         """The ids of all pipelines that have a CONFIG item, sorted."""
@@ -330,7 +330,14 @@ def _decoder(into: type[T]) -> Callable[[str], T]:
 _decoders: Final[dict[type[Any], Callable[[str], Any]]] = {}
 
 
-def _decoded(rows: Sequence[Row], decode: Callable[[str], T]) -> Iterator[tuple[str, T]]:
+def _decoded(rows: Sequence[Row], decode: Callable[[str], T]) -> list[tuple[str, T]]:
+    try:
+        return [(sk, decode(item)) for sk, item in rows]
+    except msgspec.ValidationError:
+        return list(_valid(rows, decode))
+
+
+def _valid(rows: Sequence[Row], decode: Callable[[str], T]) -> Iterator[tuple[str, T]]:
     for sk, item in rows:
         # A handler of such an item makes it a dead letter; a query over many items must not fail because of it.
         with suppress(msgspec.ValidationError):
