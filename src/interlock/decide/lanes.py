@@ -5,7 +5,6 @@ period's own date. Of several runs in a cell the worst is shown, with their numb
 text of one letter a column out.
 """
 
-from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -164,9 +163,11 @@ class Due(msgspec.Struct, frozen=True, gc=False):
     period: str
 
 
-def due_between(schedule: Schedule, since: datetime, until: datetime) -> Sequence[Due]:
+def due_between(schedule: Schedule, since: datetime, until: datetime) -> list[Due]:
     """The ticks of a cron schedule with since <= at < until. Kept for all pipelines of the same cron."""
-    return () if schedule.cron is None else _due_within(schedule.cron, schedule.timezone, schedule.period, since, until)
+    if schedule.cron is None:
+        return []
+    return list(_due_within(schedule.cron, schedule.timezone, schedule.period, since, until))
 
 
 @lru_cache(maxsize=10_000)
@@ -178,7 +179,7 @@ def _due_within(cron: str, timezone: str, period: str, since: datetime, until: d
     return tuple(one for day in days for one in _due_on(cron, timezone, period, day) if begin <= one.at < end)
 
 
-def due_around(schedule: Schedule, columns: Columns) -> Sequence[Due]:
+def due_around(schedule: Schedule, columns: Columns) -> list[Due]:
     """The ticks that may belong into some columns. A day's tick may lie outside of it: beside, and `previous`."""
     beside = timedelta(0) if columns.bucket is Bucket.HOUR else _BESIDE
     return due_between(schedule, columns.first - beside, columns.end + beside)
