@@ -8,6 +8,7 @@ from interlock.client.aio import AsyncClient
 from interlock.client.answers import (
     Applied,
     Attempt,
+    AuditRecord,
     Calendar,
     Claim,
     DeadLetter,
@@ -49,6 +50,7 @@ __all__ = [
     "Applied",
     "AsyncClient",
     "Attempt",
+    "AuditRecord",
     "Calendar",
     "Claim",
     "Client",
