@@ -16,6 +16,7 @@ import msgspec
 from interlock.control.alerts.alert_dispatcher import Delivery
 from interlock.control.alerts.delivering import Standing
 from interlock.embedded.sqlite.database import Row
+from interlock.embedded.sqlite.item_cache import writes_no_items
 from interlock.model.events import Event
 from interlock.model.times import epoch_millis
 from interlock.ports.channel import Alert
@@ -115,6 +116,7 @@ def instant(millis: int) -> datetime:
 
 def add(connection: sqlite3.Connection, deliveries: Sequence[Delivery], now_ms: int) -> int:
     """Queue these, in their order; how many were new."""
+    writes_no_items(connection)
     return sum(
         _insert(
             connection,
@@ -147,6 +149,7 @@ def _insert(connection: sqlite3.Connection, values: Mapping[str, Any], now_ms: i
 
 def begin(connection: sqlite3.Connection, row: DeliveryRow, now_ms: int) -> bool:
     """A try is about to be made; false when there is nothing to send any more."""
+    writes_no_items(connection)
     return bool(connection.execute(_BEGIN, (now_ms, row.id)).rowcount)
 
 
@@ -174,6 +177,7 @@ def settle(
 
 def postpone(connection: sqlite3.Connection, row: DeliveryRow, due_ms: int, error: str) -> None:
     """It failed: `row` says how it stands now. It stays the first of its lane."""
+    writes_no_items(connection)
     values = {
         "id": row.id,
         "tries": row.tries,

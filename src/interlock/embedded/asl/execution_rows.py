@@ -14,6 +14,7 @@ import msgspec
 
 from interlock.embedded.asl.execution import ExecutionState, Status, Waiting, WaitKind
 from interlock.embedded.asl.paths import Json
+from interlock.embedded.sqlite.item_cache import writes_no_items
 from interlock.model.times import epoch_millis
 from interlock.ports.executions import StartResult
 
@@ -91,6 +92,7 @@ def read_row(row: Sequence[Any]) -> ExecutionRow:
 
 def insert(connection: sqlite3.Connection, execution: ExecutionState) -> StartResult:
     """Write a new execution, unless its name was ever used."""
+    writes_no_items(connection)
     started = epoch_millis(execution.started_at)
     values = (execution.name, execution.status, execution.state, _text(execution.data))
     cursor = connection.execute(_INSERT, (*values, due_millis(execution), started, _extra(execution)))
@@ -105,6 +107,7 @@ def save(connection: sqlite3.Connection, execution: ExecutionState, version: int
 
     Of one that has ended only the name, how it ended and when are kept: a name is used once forever, the data is not.
     """
+    writes_no_items(connection)
     open_ = execution.status is Status.RUNNING
     waiting = execution.waiting
     values = (
@@ -122,6 +125,7 @@ def save(connection: sqlite3.Connection, execution: ExecutionState, version: int
 
 def answer(connection: sqlite3.Connection, token: str, now: datetime) -> bool:
     """Make the row that waits for the token due; false when there is none."""
+    writes_no_items(connection)
     return connection.execute(_ANSWER, (epoch_millis(now), token)).rowcount == 1
 
 

@@ -9,6 +9,7 @@ from typing import Final, Literal
 from urllib.parse import quote
 
 from interlock.embedded.clock import pause
+from interlock.embedded.sqlite.item_cache import StoreConnection
 from interlock.embedded.sqlite.private_files import create_private, tighten
 from interlock.embedded.sqlite.store_mark import StoreMark
 from interlock.model.errors import StoreError, StoreUnavailableError
@@ -71,7 +72,7 @@ def explain(error: sqlite3.Error, path: Path | None, doing: str) -> StoreError:
     return kind(f"store {path or 'in memory'}: {doing} failed: {detail}")
 
 
-def connect(path: Path | None, *, mode: Mode) -> sqlite3.Connection:
+def connect(path: Path | None, *, mode: Mode) -> StoreConnection:
     """A configured connection in autocommit mode: transactions are begun by hand."""
     connection = sqlite3.connect(
         ":memory:" if path is None else f"file:{quote(str(path.absolute()))}?mode={mode}",
@@ -80,6 +81,7 @@ def connect(path: Path | None, *, mode: Mode) -> sqlite3.Connection:
         check_same_thread=False,
         timeout=BUSY_SECONDS,
         cached_statements=256,
+        factory=StoreConnection,
     )
     connection.execute("PRAGMA synchronous = FULL")
     # What undoes a failed piece of work is never needed after a crash: it has no business on the disk.
@@ -87,7 +89,7 @@ def connect(path: Path | None, *, mode: Mode) -> sqlite3.Connection:
     return connection
 
 
-def open_store(path: Path | None, *, create: bool, read_only: bool, accept_lost: bool = False) -> sqlite3.Connection:
+def open_store(path: Path | None, *, create: bool, read_only: bool, accept_lost: bool = False) -> StoreConnection:
     """A connection to a store of the current version, or a StoreError that says why there is none.
 
     `accept_lost`: also a store that has lost changes that it once had (see `store_mark`).

@@ -21,6 +21,7 @@ from interlock.embedded.sqlite.commit_guard import CommitGuard
 from interlock.embedded.sqlite.connection import connect, explain, open_store
 from interlock.embedded.sqlite.fibers import Fiber
 from interlock.embedded.sqlite.groups import Outcome, do_group
+from interlock.embedded.sqlite.item_cache import ItemCache, StoreConnection, writes_no_items
 from interlock.embedded.sqlite.writer import AnyRequest, OnDeath, Work, WriterThread
 from interlock.logs import get_logger
 from interlock.loops import Loops
@@ -50,7 +51,7 @@ class Database:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: StoreConnection,
         path: Path | None,
         clock: Clock,
         *,
@@ -66,8 +67,11 @@ class Database:
         # All threads that stand on this store, its writer first: whoever makes one adds it here, and health asks them.
         self.loops = Loops()
         self._connection = connection
-        # Guards the write connection. Reentrant, because a work in memory may read while it writes.
-        self._lock = threading.RLock()
+        self._items = connection.items
+        # Guards the write connection and what is known of its items. Reentrant: a work in memory reads while it writes.
+        self._lock = self._items.lock
+        # Another process has committed something that the snapshot of the fibers may lack.
+        self._foreign_news = False
         self._writing = False
         self._closed = False
         self._readers: deque[sqlite3.Connection] = deque()
@@ -166,7 +170,7 @@ class Database:
     def defer(self, name: str, work: Work[object]) -> None:
         """Do `work` in the next transaction, whichever that is; of several with the same name only the latest.
 
-        For what need not be durable at once, such as a checkpoint: it costs no flush of its own.
+        For what need not be durable at once, such as a checkpoint: it costs no flush of its own. It writes no items.
         """
         with self._riders_lock:
             self._riders[name] = work
@@ -175,7 +179,7 @@ class Database:
         """Have deferred work committed soon, if there is any."""
         if self._riders and not self._closed:
             with suppress(StoreError):  # it is closed just now
-                self.submit(lambda _: None)
+                self.submit(writes_no_items)
 
     def drop_deferred(self) -> None:
         """Forget deferred work, as the death of the process would. For playing crashes on a store in memory."""
@@ -205,9 +209,12 @@ class Database:
         try:
             self.guard.before_begin()
             self._connection.execute("BEGIN IMMEDIATE")
+            self._items.begin()
             for rider in riders.values():
                 rider(self._connection)
+            self._items.begin_work()
             value = work(self._connection)
+            self._items.end_work()
             self._strike(BEFORE_COMMIT)
             return value, self._commit()
         except BaseException:
@@ -237,6 +244,7 @@ class Database:
         self._end_snapshot()
         self.guard.before_begin()
         self._connection.execute("BEGIN IMMEDIATE")
+        self._items.begin()
         try:
             return do_group(self._connection, requests, riders), self._commit()
         except BaseException:
@@ -247,6 +255,7 @@ class Database:
         """Commit; true when there are changes that the listeners have not been notified of."""
         head: int = self._connection.execute(_HEAD).fetchone()[0]
         self._connection.execute("COMMIT")
+        self._items.committed()
         self.guard.after_commit(head if head > self._told else 0)
         if head <= self._told:
             return False
@@ -257,6 +266,7 @@ class Database:
         return True
 
     def _roll_back(self) -> None:
+        self._items.forget()
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
 
@@ -302,7 +312,7 @@ class Database:
     def read(self, sql: str, params: Sequence[Any] | Mapping[str, Any] = ()) -> list[Row]:
         """The rows of one SELECT. Sees every write that was acknowledged before it started.
 
-        Of another process's writes, a fiber is only sure of those from before it began or last waited.
+        Of another process's writes, a fiber is only sure of those that were noticed: within 20 ms.
         """
         try:
             if self.path is None:
@@ -363,9 +373,35 @@ class Database:
 
         One transaction for the reads of all fibers between two commits: half of the cost of a read is taking its lock.
         """
-        if not self._connection.in_transaction:
-            self._connection.execute("BEGIN")
+        self._begin_snapshot()
         return self._connection.execute(sql, params).fetchall()
+
+    def _begin_snapshot(self) -> None:
+        """On the writer thread: unless there is one, and nothing is known that it lacks."""
+        if self._connection.in_transaction:
+            if not self._foreign_news:
+                return
+            self._end_snapshot()
+        self._foreign_news = False
+        self._connection.execute("BEGIN")
+        self._items.snapshot(self._connection.execute("PRAGMA data_version").fetchone()[0])
+
+    def known_items(self) -> ItemCache | None:
+        """The items that need not be asked for, of the state that a read would see now; None when nothing is known.
+
+        Fibers read one snapshot. Inline and in memory there is one state, and nobody else who could write. Anywhere
+        else, everybody reads for himself.
+        """
+        if self.path is None:
+            return self._items if self.inline else None
+        fiber = getcurrent()
+        if not isinstance(fiber, Fiber) or fiber.home is not self._writer:
+            return None
+        try:
+            self._begin_snapshot()
+        except sqlite3.Error as error:
+            raise explain(error, self.path, "reading") from error
+        return self._items
 
     def _end_snapshot(self) -> None:
         """On the writer thread, outside of a commit. Rolled back: whatever happened, this must not write anything."""
@@ -422,6 +458,7 @@ class Database:
         except sqlite3.Error as error:
             raise explain(error, self.path, "looking for changes") from error
         if head > self._head:
+            self._foreign_news = True
             self._head = head
             self._news.notify_all()
 

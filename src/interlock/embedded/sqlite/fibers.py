@@ -8,8 +8,9 @@ to write is committed as one group. A call of a target goes to a thread of its o
 
 A fiber must not block its thread in any other way: everybody's commits would wait with it.
 
-What a fiber reads, it reads of one snapshot that all of them share, until the next commit or until a fiber begins or
-comes back from a target: every write that was acknowledged before that is in it.
+What a fiber reads, it reads of one snapshot that all of them share, until the next commit of this process, until a
+commit of another process is noticed, or until no fiber has anything to do. Every write of this process that was
+acknowledged is in it. What they have read of it they need not read again (see `item_cache`).
 """
 
 import threading
@@ -41,10 +42,6 @@ class Home(Protocol):
 
     def wake(self, fiber: "Fiber", /) -> None:
         """Have it go on; from whatever thread. One wake-up too many does no harm."""
-        ...
-
-    def refresh(self) -> None:
-        """End the snapshot that its fibers read; on the thread itself."""
         ...
 
 
@@ -100,7 +97,6 @@ def wait_for(future: Future[T]) -> T:
             future.add_done_callback(lambda _: fiber.home.wake(fiber))
         while not future.done():
             park(fiber)
-        fiber.home.refresh()
     return future.result()
 
 

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from interlock.embedded.sqlite.item_cache import items_of
 from interlock.embedded.sqlite.writer import AnyRequest, Work
 from interlock.logs import get_logger
 from interlock.model.errors import StoreError
@@ -35,6 +36,8 @@ def do_group(
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         connection.execute("BEGIN IMMEDIATE")
+        if (items := items_of(connection)) is not None:
+            items.doubt()
     for name, rider in riders.items():
         if (error := _guarded(connection, rider).error) is not None:
             _log.error("deferred work failed", name=name, error=str(error))
@@ -42,7 +45,12 @@ def do_group(
 
 
 def _unguarded(connection: sqlite3.Connection, work: Work[Any]) -> Outcome:
+    items = items_of(connection)
+    if items is not None:
+        items.begin_work()
     value = work(connection)
+    if items is not None:
+        items.end_work()
     # On some errors SQLite itself ends the transaction: whatever came then would be committed by itself.
     if not connection.in_transaction:
         raise StoreError("the transaction ended in the middle of its work")

@@ -18,6 +18,7 @@ import msgspec
 from interlock.embedded.audit.chain import append
 from interlock.embedded.sqlite.database import Database, Row
 from interlock.embedded.sqlite.event_order import EventOrder
+from interlock.embedded.sqlite.item_cache import ItemCache, Kept, ListedRow, items_of
 from interlock.model.audit import AuditNote
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import StoreError
@@ -43,6 +44,8 @@ from interlock.ports.store import (
     Write,
 )
 
+# New items of these have keys that nobody else makes: see `_is_appended`.
+_APPENDED: Final = frozenset({Table.JOBLOG, Table.EVENTS})
 STREAMED: Final = frozenset({Table.CONTROL, Table.JOBLOG, Table.EVENTS})
 _LIVE: Final = "(ttl IS NULL OR ttl > ?)"
 # Reads by key check the ttl themselves: hardly an item has one, and asking the clock costs more than the comparison.
@@ -64,6 +67,11 @@ _BY_TYPE: Final = {
 _SPAN: Final = {
     table: f"SELECT sk, item FROM {table} WHERE pk = ? AND sk >= ? AND sk < ? AND {_LIVE} ORDER BY sk"
     for table in Table
+}
+# For lists that are kept: whether an item has expired is asked again whenever the list is read.
+_ALL_FROM: Final = {table: f"SELECT sk, item, ttl FROM {table} WHERE pk = ? AND sk >= ? ORDER BY sk" for table in Table}
+_ALL_OF: Final = {
+    table: f"SELECT sk, item, ttl FROM {table} WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk" for table in Table
 }
 _LAST_OF_SPAN: Final = {table: f"{sql} DESC LIMIT ?" for table, sql in _SPAN.items()}
 _PRUNE: Final = (
@@ -93,18 +101,28 @@ class SqliteStore:
 
     def get(self, key: Key) -> Item | None:
         """The item, or None."""
-        rows = self._database.read(_GET[key.table], (key.pk, key.sk))
-        if not rows or not self._is_live(rows[0][1]):
-            return None
-        return _decode(rows[0][0])
+        items = self._database.known_items()
+        return self._item(self._read_one(key) if items is None else items.get(key, self._read_one))
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
         """The items of these keys, in their order."""
-        found: dict[Key, Item] = {}
+        items = self._database.known_items()
+        found = self._read_many(keys) if items is None else items.get_many(keys, self._read_many)
+        return [self._item(found[key]) for key in keys]
+
+    def _read_one(self, key: Key) -> Kept:
+        rows = self._database.read(_GET[key.table], (key.pk, key.sk))
+        return rows[0] if rows else None
+
+    def _read_many(self, keys: Sequence[Key]) -> dict[Key, Kept]:
+        found: dict[Key, Kept] = dict.fromkeys(keys)
         for (table, pk), sks in _by_partition(keys).items():
             rows = self._database.read(_get_some(table, len(sks)), (pk, *sks))
-            found.update((Key(table, pk, sk), _decode(item)) for sk, item, ttl in rows if self._is_live(ttl))
-        return [found.get(key) for key in keys]
+            found.update((Key(table, pk, sk), (item, ttl)) for sk, item, ttl in rows)
+        return found
+
+    def _item(self, kept: Kept) -> Item | None:
+        return None if kept is None or not self._is_live(kept[1]) else _decode(kept[0])
 
     def query(
         self,
@@ -117,6 +135,9 @@ class SqliteStore:
         reverse: bool = False,
     ) -> list[Record]:
         """The items of a partition whose sort key starts with `prefix`, byte-wise in order, `after` exclusive."""
+        items = self._database.known_items()
+        if items is not None and after is None and limit is None and not reverse:
+            return self._listed(items, table, pk, prefix)
         # The tighter of two bounds only: given both, SQLite may seek to the weaker and read all that lies between.
         first, end = ("sk >= ?", prefix), _behind(prefix)
         if after is not None and reverse:
@@ -131,6 +152,15 @@ class SqliteStore:
         order = "DESC" if reverse else "ASC"
         sql = f"SELECT sk, item FROM {table} WHERE {' AND '.join(where)} ORDER BY sk {order} LIMIT ?"
         return [Record(Key(table, pk, sk), _decode(item)) for sk, item in self._database.read(sql, values)]
+
+    def _listed(self, items: ItemCache, table: Table, pk: str, prefix: str) -> list[Record]:
+        def read() -> list[ListedRow]:
+            end = _behind(prefix)
+            sql, bounds = (_ALL_FROM[table], (pk, prefix)) if end is None else (_ALL_OF[table], (pk, prefix, end))
+            return self._database.read(sql, bounds)
+
+        found = items.listed(table, pk, prefix, read)
+        return [Record(Key(table, pk, sk), _decode(item)) for sk, item, ttl in found if self._is_live(ttl)]
 
     def read_spans(self, table: Table, spans: Sequence[Span], into: type[T]) -> list[list[tuple[str, T]]]:
         """The items of several spans, as far as `into` names their attributes."""
@@ -241,39 +271,100 @@ class SqliteStore:
 def _apply(
     connection: sqlite3.Connection, writes: Sequence[Write], encoded: Sequence[str | None], now_ms: int
 ) -> Conflict | None:
-    # An unconditional put or delete does not care what was there, unless it is to be recorded.
-    asked = [write.key for write in writes if write.when is not None or isinstance(write, Update) or _compares(write)]
+    if (items := items_of(connection)) is not None:
+        items.wrote_nothing_else()
+    # An unconditional put or delete does not care what was there, unless it is to be recorded; and what is appended need
+    # not look.
+    asked = [
+        write.key
+        for write in writes
+        if (write.when is not None and not _is_appended(write)) or isinstance(write, Update) or _compares(write)
+    ]
     current = _current(connection, asked, now_ms)
-    failed = tuple(index for index, write in enumerate(writes) if not _holds(write.when, current.get(write.key)))
-    if failed:
-        return Conflict(failed)
+    if not all(_is_appended(write) or _holds(write.when, current.get(write.key)) for write in writes):
+        return Conflict(_failing(connection, writes, now_ms))
+    appended: dict[Table, list[Row]] = {}
+    texts = [
+        _put(appended, write.key, write.item, text) if isinstance(write, Put) and _is_appended(write) else text
+        for write, text in zip(writes, encoded, strict=True)
+    ]
+    if not _append(connection, appended):
+        if failing := _failing(connection, writes, now_ms):
+            return Conflict(failing)
+        # Only what has expired lay there.
+        for table, rows in appended.items():
+            _insert(connection, table, _COLUMNS[table], rows)
+    _write(connection, writes, texts, current, now_ms)
+    return None
+
+
+def _write(
+    connection: sqlite3.Connection,
+    writes: Sequence[Write],
+    texts: Sequence[str | None],
+    current: Mapping[Key, Item],
+    now_ms: int,
+) -> None:
+    """Everything but what was appended, and the changes of all."""
+    items = items_of(connection)
     puts: dict[Table, list[Row]] = {}
     changes: list[Row] = []
     notes: list[AuditNote] = []
-    for write, text in zip(writes, encoded, strict=True):
+    for write, text in zip(writes, texts, strict=True):
+        ttl: object = None
         match write:
             case Put():
-                text = _put(puts, write.key, write.item, text)
+                ttl = write.item.get("ttl")
+                if not _is_appended(write):
+                    text = _put(puts, write.key, write.item, text)
                 if write.note is not None:
                     notes.append(_compared(write.note, current.get(write.key), write.item))
             case Update():
-                text = _put(puts, write.key, updated(write, current.get(write.key)), None)
+                item = updated(write, current.get(write.key))
+                ttl, text = item.get("ttl"), _put(puts, write.key, item, None)
             case Delete():
                 # As on DynamoDB, removing what is not there is no change.
                 if not connection.execute(_DELETE[write.key.table], (write.key.pk, write.key.sk)).rowcount:
                     continue
+                text = None
                 if write.note is not None:
                     notes.append(_compared(write.note, current.get(write.key), None))
             case Require():
                 continue
             case _:
                 assert_never(write)
+        if items is not None:
+            items.wrote(write.key, None if text is None else (text, _whole_seconds(ttl)))
         _tell(changes, write.key, text, now_ms)
     for table, rows in puts.items():
         _insert(connection, table, _COLUMNS[table], rows)
     _insert(connection, "changes", _CHANGE_COLUMNS, changes)
     append(connection, notes, now_ms)
-    return None
+
+
+def _is_appended(write: Write) -> bool:
+    """Is it a new item whose key is hardly ever taken? It is inserted first, and looked at only if that fails."""
+    return write.key.table in _APPENDED and _is_new(write)
+
+
+def _append(connection: sqlite3.Connection, appended: Mapping[Table, Sequence[Row]]) -> bool:
+    """Insert new items; false, and nothing is written, when something lies where one of them was to go."""
+    done: list[tuple[Table, Row]] = []
+    for table, rows in appended.items():
+        try:
+            _insert(connection, table, _COLUMNS[table], rows, how="INSERT")
+        except sqlite3.IntegrityError:
+            for other, (pk, sk, *_) in done:
+                connection.execute(_DELETE[other], (pk, sk))
+            return False
+        done += [(table, row) for row in rows]
+    return True
+
+
+def _failing(connection: sqlite3.Connection, writes: Sequence[Write], now_ms: int) -> tuple[int, ...]:
+    """Which conditions do not hold."""
+    current = _current(connection, [write.key for write in writes if write.when is not None], now_ms)
+    return tuple(index for index, write in enumerate(writes) if not _holds(write.when, current.get(write.key)))
 
 
 def _compares(write: Write) -> bool:
@@ -367,22 +458,34 @@ def _tell(changes: list[Row], key: Key, text: str | None, now_ms: int) -> None:
         changes.append((key.table.value, key.pk, key.sk, now_ms, text))
 
 
-def _insert(connection: sqlite3.Connection, table: str, columns: tuple[str, ...], rows: Sequence[Row]) -> None:
+def _insert(
+    connection: sqlite3.Connection,
+    table: str,
+    columns: tuple[str, ...],
+    rows: Sequence[Row],
+    *,
+    how: str = "INSERT OR REPLACE",
+) -> None:
     if rows:
-        connection.execute(_insert_some(table, columns, len(rows)), [value for row in rows for value in row])
+        connection.execute(_insert_some(how, table, columns, len(rows)), [value for row in rows for value in row])
 
 
 @lru_cache(maxsize=1024)
-def _insert_some(table: str, columns: tuple[str, ...], count: int) -> str:
+def _insert_some(how: str, table: str, columns: tuple[str, ...], count: int) -> str:
     places = f"({', '.join('?' * len(columns))})"
-    return f"INSERT OR REPLACE INTO {table} ({', '.join(columns)}) VALUES {', '.join([places] * count)}"
+    return f"{how} INTO {table} ({', '.join(columns)}) VALUES {', '.join([places] * count)}"
 
 
 def _remove(connection: sqlite3.Connection, table: Table, rows: Sequence[Row], now_ms: int) -> None:
     """Remove items whose time has come, and tell of it."""
     changes: list[Row] = []
+    items = items_of(connection)
+    if items is not None:
+        items.wrote_nothing_else()
     for pk, sk in rows:
         connection.execute(_DELETE[table], (pk, sk))
+        if items is not None:
+            items.wrote(Key(table, pk, sk), None)
         _tell(changes, Key(table, pk, sk), None, now_ms)
     for start in range(0, len(changes), MAX_WRITES):
         _insert(connection, "changes", _CHANGE_COLUMNS, changes[start : start + MAX_WRITES])

@@ -139,8 +139,8 @@ def _tell_all(requests: Sequence[LoopRequest]) -> None:
 class WriterThread:
     """Gathers requests into groups and has each group committed. `commit` must settle every future it is given.
 
-    Between two commits it runs fibers: what they have to write is in the next group. `refresh` is called when what they
-    have read is not to be relied on any more.
+    Between two commits it runs fibers: what they have to write is in the next group. `refresh` is called when they have
+    nothing to do for a while, and ends the snapshot that they read.
     """
 
     def __init__(
@@ -246,7 +246,6 @@ class WriterThread:
             elif isinstance(item, Fiber):
                 item.switch()
             elif item is not None and item is not _NOTHING_THERE:
-                self.refresh()
                 fiber = self.resting.pop() if self.resting else Fiber(self)
                 fiber.begin(item)
             # With nothing else to do, commit; but fibers that keep coming must not hold it up forever.

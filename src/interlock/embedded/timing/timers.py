@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from interlock.embedded.sqlite.database import Database, Row
+from interlock.embedded.sqlite.item_cache import writes_no_items
 from interlock.embedded.stream.dead_letters import Failure, LetterKind, bury
 from interlock.model.errors import InvalidValueError
 from interlock.model.times import epoch_millis
@@ -55,7 +56,7 @@ class SqliteTimers:
             raise InvalidValueError(f"{timer.name!r} is not a timer name: 1 to 64 of letters, digits, '-', '_', '.'")
         at = _micros(timer.at)
         row = (timer.name, at, timer.kind.value, _text(timer), at)
-        self._database.write(lambda connection: connection.execute(_ARM, row).rowcount)
+        self._database.write(lambda connection: _arm(connection, row))
         for listener in self._listeners:
             listener()
 
@@ -90,6 +91,11 @@ class SqliteTimers:
         return self._database.write(lambda connection: _failed(connection, timer, error, now))
 
 
+def _arm(connection: sqlite3.Connection, row: Row) -> int:
+    writes_no_items(connection)
+    return connection.execute(_ARM, row).rowcount
+
+
 def _failed(connection: sqlite3.Connection, timer: DueTimer, error: Exception, now: datetime) -> datetime | None:
     row = connection.execute("SELECT tries, failed_ms FROM timers WHERE id = ?", (timer.arming,)).fetchone()
     if row is None:
@@ -115,6 +121,7 @@ def _record(timer: Timer) -> dict[str, Any]:
 
 
 def _delete(connection: sqlite3.Connection, column: str, value: str | int) -> int:
+    writes_no_items(connection)
     return connection.execute(f"DELETE FROM timers WHERE {column} = ?", (value,)).rowcount
 
 
