@@ -8,26 +8,30 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
+import msgspec
 import psutil
 
 from bench.controller import NoJob, controller
 from interlock.control import records
 from interlock.embedded.asl.execution import ExecutionState, Status, Waiting, WaitKind
-from interlock.embedded.asl.execution_rows import insert, save
+from interlock.embedded.asl.execution_rows import insert
 from interlock.embedded.runtime import Runtime
 from interlock.model import keys
 from interlock.model.keys import RunKey
 from interlock.model.run import Active
-from interlock.ports.store import Put, Write
+from interlock.ports.store import Put
 
 EXECUTIONS: Final = 100_000
 IDLE_SECONDS: Final = 10.0
 GOAL_MEGABYTES: Final = 50.0
 GOAL_PERCENT: Final = 5.0
 _CHUNK: Final = 500
+_COMMIT: Final = 100
 
 
 def measure(count: int = EXECUTIONS) -> dict[str, object]:
@@ -42,10 +46,13 @@ def measure(count: int = EXECUTIONS) -> dict[str, object]:
         memory = (process.memory_info().rss - memory_before) / 1e6
         idle = _idle_percent(process)
         waiting = runtime.engine.database.read("SELECT count(*) FROM executions WHERE due_ms IS NOT NULL")[0][0]
+    bare = _bare_seconds(count)
     return {
         "bench": "waiting",
         "executions": waiting,
         "armedSeconds": round(armed, 2),
+        "bareSeconds": round(bare, 2),
+        "armedTimesBare": round(armed / bare, 1),
         "addedMegabytes": round(memory, 1),
         "goalMegabytes": GOAL_MEGABYTES,
         "idlePercentOfACore": round(idle, 2),
@@ -74,15 +81,47 @@ def _arm(runtime: Runtime, count: int) -> None:
         def work(connection: sqlite3.Connection, waiting: list[ExecutionState] = waiting) -> None:
             for one in waiting:
                 insert(connection, one)
-                save(connection, one, 1, now)
 
         pending.append(engine.database.submit(work))
         if len(pending) > 8:
             pending.pop(0).result()
-        for start in range(0, len(waiting), 100):
-            engine.store.commit([_active(one) for one in waiting[start : start + 100]])
+        for start in range(0, len(waiting), _COMMIT):
+            engine.store.commit([_active(one) for one in waiting[start : start + _COMMIT]])
     for future in pending:
         future.result()
+
+
+def _bare_seconds(count: int) -> float:
+    """How long SQLite alone takes for the same rows, in the same number of durable commits."""
+    states = list(_waiting(range(count), datetime.now(UTC)))
+    items = [msgspec.json.encode(_active(one).item).decode() for one in states]
+    rows = [(one.name, msgspec.json.encode(one).decode(), one.name) for one in states]
+    with (
+        TemporaryDirectory(prefix="interlock-bench-") as folder,
+        closing(sqlite3.connect(f"{folder}/bare.db", isolation_level=None)) as bare,
+    ):
+        bare.execute("PRAGMA journal_mode = WAL")
+        bare.execute("PRAGMA synchronous = FULL")
+        bare.execute(
+            "CREATE TABLE executions (name TEXT PRIMARY KEY, row TEXT, token TEXT UNIQUE) STRICT, WITHOUT ROWID"
+        )
+        bare.execute("CREATE TABLE items (name TEXT PRIMARY KEY, item TEXT) STRICT, WITHOUT ROWID")
+        bare.execute("CREATE TABLE changes (seq INTEGER PRIMARY KEY, item TEXT) STRICT")
+        began = time.perf_counter()
+        for first in range(0, count, _CHUNK):
+            _insert_bare(bare, "executions (name, row, token)", rows[first : first + _CHUNK])
+            for start in range(first, min(first + _CHUNK, count), _COMMIT):
+                few = items[start : start + _COMMIT]
+                named = [(row[0], item) for row, item in zip(rows[start : start + _COMMIT], few, strict=True)]
+                _insert_bare(bare, "items (name, item)", named, "changes (item)", [(item,) for item in few])
+        return time.perf_counter() - began
+
+
+def _insert_bare(bare: sqlite3.Connection, *tables_and_rows: Any) -> None:
+    bare.execute("BEGIN IMMEDIATE")
+    for table, rows in zip(tables_and_rows[::2], tables_and_rows[1::2], strict=True):
+        bare.executemany(f"INSERT INTO {table} VALUES ({', '.join('?' * len(rows[0]))})", rows)
+    bare.execute("COMMIT")
 
 
 def _waiting(numbers: range, now: datetime) -> Iterator[ExecutionState]:
@@ -112,7 +151,7 @@ def _waiting(numbers: range, now: datetime) -> Iterator[ExecutionState]:
         )
 
 
-def _active(execution: ExecutionState) -> Write:
+def _active(execution: ExecutionState) -> Put:
     slot = RunKey(execution.data["pipeline"], execution.data["schedule"], execution.data["date"])
     token = execution.waiting.token if execution.waiting else None
     item = records.plain(Active(attempt=1, wake_seq=0, token=token))

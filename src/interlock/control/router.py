@@ -36,6 +36,10 @@ from interlock.model.run import JobEvent, JobRecord, Run, RunStatus
 from interlock.ports.store import Change, Write
 from interlock.ports.timers import Timer, TimerKind
 
+# Records from whose changes nothing follows, and that are written often. A runtime need not deliver them. With each of
+# them that comes or goes the run record is written, which is routed.
+UNROUTED: Final = (keys.ACTIVE,)
+
 
 def handle(control: Control, changes: Sequence[Change]) -> None:
     """The entry point of the stream: a batch of changes, in their order."""

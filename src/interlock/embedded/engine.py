@@ -112,7 +112,9 @@ class Engine:
         self.calendar = CalendarClock(self.control)
         self.quiet = Quiet()
         self.probes = ProbeClock(self.control)
-        self.router = StreamConsumer(database, "stream-router", (Table.CONTROL, Table.JOBLOG), self._route)
+        self.router = StreamConsumer(
+            database, "stream-router", (Table.CONTROL, Table.JOBLOG), self._route, unheard=router.UNROUTED
+        )
         self.sink = StreamConsumer(database, "event-sink", (Table.EVENTS,), self._publish)
 
     def prepare(self) -> None:

@@ -25,7 +25,7 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 SELECT: Final = "SELECT name, status, state, data, token, due_ms, version, ended_ms, extra FROM executions"
 _INSERT: Final = """
     INSERT INTO executions (name, status, state, data, token, due_ms, version, started_ms, ended_ms, extra)
-    VALUES (?, ?, ?, ?, NULL, ?, 1, ?, NULL, ?) ON CONFLICT (name) DO NOTHING
+    VALUES (?, ?, ?, ?, ?, ?, 1, ?, NULL, ?) ON CONFLICT (name) DO NOTHING
 """
 _SAVE: Final = """
     UPDATE executions SET status = ?, state = ?, data = ?, token = ?, due_ms = ?, ended_ms = ?, extra = ?,
@@ -91,10 +91,11 @@ def read_row(row: Sequence[Any]) -> ExecutionRow:
 
 
 def insert(connection: sqlite3.Connection, execution: ExecutionState) -> StartResult:
-    """Write a new execution, unless its name was ever used."""
+    """Write a new execution, as it stands, unless its name was ever used."""
     writes_no_items(connection)
     started = epoch_millis(execution.started_at)
-    values = (execution.name, execution.status, execution.state, _text(execution.data))
+    token = execution.waiting.token if execution.waiting is not None else None
+    values = (execution.name, execution.status, execution.state, _text(execution.data), token)
     cursor = connection.execute(_INSERT, (*values, due_millis(execution), started, _extra(execution)))
     if cursor.rowcount == 1:
         return StartResult.STARTED

@@ -21,6 +21,7 @@ from interlock.model.keys import Table
 from interlock.ports.store import Change, Item
 
 _CHUNK: Final = 200
+_FARTHEST: Final = 5000
 # How many changes may be on their way at once: a partition that hangs holds up the others only when this is full.
 _WINDOW: Final = 2000
 # How soon a commit of another process is noticed.
@@ -49,18 +50,24 @@ class StreamConsumer:
         *,
         batch_size: int = 10,
         tries: int = 3,
+        unheard: Sequence[str] = (),
     ) -> None:
-        """`handler`: when this runs, it is called on fibers of the writer thread: it may wait for commits only."""
+        """`handler`: when this runs, it is called on fibers of the writer thread: it may wait for commits only.
+
+        `unheard`: changes of sort keys with these prefixes are not delivered.
+        """
         self.name = name
         self._database = database
         self._handover = Handover(handler, self._bury, database.clock, tries)
         self._batch_size = batch_size
         self._tables = [table.value for table in tables]
         marks = ", ".join("?" for _ in tables)
+        passed_over = " AND NOT (sk >= ? AND sk < ?)" * len(unheard)
         self._select = (
             "SELECT seq, tbl, pk, sk, at, item FROM changes WHERE seq > ? AND seq <= ?"
-            f" AND tbl IN ({marks}) AND (consumer IS NULL OR consumer = ?) ORDER BY seq LIMIT ?"
+            f" AND tbl IN ({marks}) AND (consumer IS NULL OR consumer = ?){passed_over} ORDER BY seq LIMIT ?"
         )
+        self._unheard = [bound for prefix in unheard for bound in (prefix, prefix[:-1] + chr(ord(prefix[-1]) + 1))]
         self._position: int | None = None
         self._saved = 0
         self.last_at: datetime | None = None
@@ -191,7 +198,9 @@ class StreamConsumer:
 
     def _read(self, position: int, end: int, limit: int) -> tuple[list[Change], int]:
         """Up to `limit` changes behind `position`, and up to where there are no others."""
-        rows = self._database.read(self._select, (position, end, *self._tables, self.name, limit))
+        # Not too far at once: what is not delivered is passed over, by the thread that everybody's commits need.
+        end = min(end, position + _FARTHEST)
+        rows = self._database.read(self._select, (position, end, *self._tables, self.name, *self._unheard, limit))
         changes = [_change(row) for row in rows]
         return changes, changes[-1].seq if len(changes) == limit else end
 
