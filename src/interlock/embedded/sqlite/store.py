@@ -273,8 +273,7 @@ def _apply(
 ) -> Conflict | None:
     if (items := items_of(connection)) is not None:
         items.wrote_nothing_else()
-    # An unconditional put or delete does not care what was there, unless it is to be recorded; and what is appended need
-    # not look.
+    # An unconditional write does not care what was there, unless it is to be recorded; what is appended need not look.
     asked = [
         write.key
         for write in writes
