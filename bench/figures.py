@@ -130,7 +130,7 @@ def _latency(found: Mapping[str, Any]) -> list[Figure]:
 def _waiting(found: Mapping[str, Any]) -> list[Figure]:
     size = f"{found['executions']} waits"
     return [
-        Figure(what="arm waiting runs", size=size, value=found["armedSeconds"], unit="s"),
+        Figure(what="arm waiting runs", size=size, value=found["armedSeconds"], unit="s", floor=found["bareSeconds"]),
         Figure(what="memory", size=size, value=found["addedMegabytes"], unit="MB", goal=found["goalMegabytes"]),
         Figure(
             what="idle", size=size, value=found["idlePercentOfACore"], unit="% of a core", goal=found["goalPercent"]
