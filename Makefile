@@ -3,7 +3,7 @@ BIN := .venv/bin
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help audit lock demo test test-all test-fast faults check bench bench-report bench-ui bench-ui-report docs coverage mutants release constraints clean ui ui-check ui-test ui-schema lambda terraform
+.PHONY: help audit lock demo test test-all test-fast faults check bench bench-report bench-ui bench-ui-report docs coverage mutants release constraints clean ui ui-check ui-test ui-schema ui-screenshots lambda terraform
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ ui-schema: .venv/.stamp dashboard/node_modules/.stamp ## generate the page's API
 
 # Parameters of the bench are read from the environment.
 export MINUTES ONLY
+ui-screenshots: .venv/.stamp ui ## take pictures of every view of the demo into docs/images/dashboard
+	$(call with_node,screenshots)
+
 bench-ui: .venv/.stamp ui ## measure the page in a browser (MINUTES=30 of events, ONLY=page): prints a table, writes bench-ui-results.json; about 40 minutes
 	$(call with_node,bench)
 	@$(BIN)/python -m bench.ui_report print

@@ -25,7 +25,7 @@ export async function until<T>(look: () => Promise<T | null | undefined | false>
   throw new Error(`${what} did not happen within ${WAIT / 1000} s${last}`);
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   return new Promise((done, failed) => {
     const probe = createServer();
     probe.once("error", failed);

@@ -21,7 +21,7 @@ export function GraphPage() {
     <article className="page graph-page">
       <h1>Graph</h1>
       <div className="bar flush">
-        <PipelinePicker label="Around" value={root} onChange={(next) => change({ root: next })} />
+        <PipelinePicker label="Around" placeholder="choose a pipeline" value={root} onChange={(next) => change({ root: next })} />
         <label className="pick">
           Depth
           <select value={depth} onChange={(event) => change({ depth: Number(event.target.value) })}>

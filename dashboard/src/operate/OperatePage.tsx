@@ -24,7 +24,7 @@ export function OperatePage() {
       <section>
         <h2>A run</h2>
         <div className="bar flush">
-          <PipelinePicker label="Pipeline" value={pipeline} onChange={setPipeline} />
+          <PipelinePicker label="Pipeline" placeholder="choose a pipeline" value={pipeline} onChange={setPipeline} />
           <label className="pick">
             Schedule
             <input className="search" placeholder="cron or stream" value={schedule} onChange={(event) => setSchedule(event.target.value)} />
@@ -48,6 +48,7 @@ export function OperatePage() {
             Cancel…
           </ActionButton>
         </div>
+        {noRun !== undefined && <p className="muted">To act on a run: {noRun}.</p>}
       </section>
       <section>
         <h2>The watchdog</h2>

@@ -3,11 +3,12 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type RefObject } from "react";
 
 import { Text } from "../parts/Text";
-import { ATTENTION, type Overview } from "./states";
-import { AllIsWell } from "./AllIsWell";
+import type { Overview } from "./states";
 import { columnsOf } from "./reducer";
 import { beside, nearest } from "./cellMoves";
 import { ColumnHeads } from "./ColumnHeads";
+import { Headline } from "./Headline";
+import { Legend } from "./Legend";
 import { entries, type Group } from "./order";
 import { LaneRow } from "./LaneRow";
 import { useOrder } from "./useOrder";
@@ -48,7 +49,6 @@ export function LaneGrid({ overview, group, selected, onSelect, onScreen, filter
     });
   });
   const lanes = useMemo(() => rows.flatMap((row, index) => (row.kind === "lane" ? [{ ...row, index }] : [])), [rows]);
-  const attention = overview.items.some((lane) => ATTENTION.has(lane.standing));
 
   const focusLane = (position: number, index?: number) => {
     const next = lanes[Math.max(0, Math.min(position, lanes.length - 1))];
@@ -105,7 +105,7 @@ export function LaneGrid({ overview, group, selected, onSelect, onScreen, filter
 
   return (
     <div className="lanes" data-columns={columns.count}>
-      {!attention && !filtered && <AllIsWell overview={overview} />}
+      {!filtered && <Headline overview={overview} />}
       {moved > 0 && (
         <button type="button" className="resort" onClick={resort}>
           {moved} moved, re-sort
@@ -160,6 +160,7 @@ export function LaneGrid({ overview, group, selected, onSelect, onScreen, filter
           })}
         </div>
       </div>
+      <Legend lanes={overview.items} />
     </div>
   );
 }

@@ -8,6 +8,7 @@ import { visibleLine } from "../text/visible";
 
 interface Props {
   label: string;
+  placeholder?: string;
   value: string | undefined;
   onChange: (value: string | undefined) => void;
 }
@@ -15,7 +16,7 @@ interface Props {
 const SHOWN = 20;
 
 /** One of the pipelines: by typing a part of its name. */
-export function PipelinePicker({ label, value, onChange }: Props) {
+export function PipelinePicker({ label, placeholder = "all pipelines", value, onChange }: Props) {
   const [text, setText] = useState(value ?? "");
   const [known, setKnown] = useState(value);
   if (known !== value) {
@@ -51,7 +52,7 @@ export function PipelinePicker({ label, value, onChange }: Props) {
     <ComboboxProvider inputValue={text} setInputValue={choose}>
       <label className="pick">
         {label}
-        <Combobox className="search" placeholder="all pipelines" autoSelect={false} />
+        <Combobox className="search" placeholder={placeholder} autoSelect={false} />
       </label>
       <ComboboxPopover className="menu" gutter={4} sameWidth portal={false} aria-label={label}>
         {(names.data ?? []).map((name) => (
