@@ -14,7 +14,8 @@ export function ChannelList() {
       <h2>Channels</h2>
       {routes.data?.items.length === 0 && (
         <p className="muted">
-          None is configured: add <code>[[alerts]]</code> to interlock.toml.
+          None is configured here: add <code>[[alerts]]</code> to interlock.toml. Over AWS the function alert-dispatcher sends them, by its
+          own settings: its log in CloudWatch says what it does.
         </p>
       )}
       <ul>
