@@ -1,22 +1,27 @@
 """Every command that reads or writes runs on an environment of AWS as it does on a file."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from msgspec.structs import replace
 
+from interlock.aws.controller import Controller
+from interlock.aws.lambdas import watchdog
 from interlock.aws.names import Function, Queue
 from interlock.cli import aws_backend
 from interlock.control import records, reruns, writing
 from interlock.control.alerts.delivering import Sent
 from interlock.control.alerts.delivery_records import StoredLedger
+from interlock.control.watch import watch_slices
 from interlock.embedded.clock import SystemClock
 from interlock.model.keys import RunKey
 from interlock.model.run import RunStatus
 from tests.api.running import pipeline
-from tests.aws.cli.deployed import ADDRESS, Deployed
+from tests.aws.cli.deployed import _HANDLES, ADDRESS, Deployed
 from tests.cli.stage import DAY, Stage
 from tests.jobs.aws.moto_services import Aws
 
@@ -171,6 +176,25 @@ def test_trying_a_probe(stage: Stage, environment: Deployed, tmp_path: Path) -> 
     document = {**external(), "probes": [probe]}
     applied(stage, environment, tmp_path, document)
     assert stage.json("probe", "run", "gold", "rows")["ok"] is True
+
+
+def test_a_large_pass_of_the_watchdog_is_asked_for_in_the_slices_of_the_function(
+    stage: Stage, environment: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied(stage, environment, tmp_path, external("gold"), external("silver"), external("bronze"))
+    monkeypatch.setattr(watch_slices, "PIPELINES_PER_SLICE", 1)
+    asked: list[object] = []
+
+    def seen(controller: Controller, event: Mapping[str, Any]) -> Any:
+        asked.append(event)
+        return watchdog.handle(controller, event)
+
+    monkeypatch.setitem(_HANDLES, Function.WATCHDOG, seen)
+    environment.called.clear()
+    assert "nothing new found" in stage.good("watchdog")
+    assert asked == [{"slice": number, "of": 4} for number in range(4)]
+    assert environment.called == ["watchdog"] * 4, "none of them hands out slices of its own"
+    assert watch_slices.last_complete(environment.controller.store) is not None
 
 
 def test_the_watchdog_is_the_deployed_function(stage: Stage, environment: Deployed, tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """`interlock aws replay`: what the streams forgot is routed again, and twice does no harm."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from interlock.aws.bus import EventBridgeBus
 from interlock.aws.names import Function
 from interlock.control import reruns, writing
+from interlock.model.events import Event
 from interlock.model.keys import RunKey
 from interlock.model.run import JobEvent
 from tests.aws.cli.deployed import Deployed
@@ -58,6 +61,28 @@ def test_twice_does_no_harm(stage: Stage, environment: Deployed, tmp_path: Path)
     assert stage.json("aws", "replay", "gold", "--since", "1h") == first
     environment.pump()
     assert tables(environment) == before
+
+
+def test_what_comes_again_on_the_bus_is_the_same_in_every_byte(
+    stage: Stage, environment: Deployed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Subscribers know it by that: nobody records what was published."""
+    published: list[str] = []
+    entry = EventBridgeBus._entry
+
+    def seen(bus: EventBridgeBus, event: Event) -> Any:
+        made = entry(bus, event)
+        published.append(json.dumps(made, sort_keys=True, default=str))
+        return made
+
+    monkeypatch.setattr(EventBridgeBus, "_entry", seen)
+    applied(stage, environment, tmp_path)
+    ready(environment)
+    first = sorted(published)
+    assert first
+    published.clear()
+    stage.good("aws", "replay", "gold", "--since", "1h")
+    assert sorted(published) == first
 
 
 def test_only_what_was_written_then(stage: Stage, environment: Deployed, tmp_path: Path) -> None:
