@@ -1,11 +1,13 @@
 """From a sensor write over HTTP to the first instruction of the command it starts. `python -m bench.commands`.
 
-A real `interlock serve`; each command writes the time it begins. The floor is a process started by us, alone. Then
-many pipelines are made ready at once: when has the last of them started, and how long does a write take meanwhile?
+A real `interlock serve`. From just before the first byte of the request is sent, over an open connection, to the time
+that the command, `date`, writes first of all. The floor is the same command started by us, alone. Then many pipelines
+are made ready at once: when has the last of them started, and how long does a write take meanwhile?
 """
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,13 +17,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 import httpx
 import msgspec
 
 from bench.figures import Figure, progress
 from interlock.embedded.process.discovery import find_server
+from interlock.embedded.sqlite.private_files import JOBS
+from interlock.jobs.command.wrapper import OUTPUT
 
 SAMPLES: Final = 60
 # How many pipelines become ready at once, and how soon the last of their commands is to be started.
@@ -30,6 +34,9 @@ MEANWHILE: Final = 50.0
 _PATIENCE: Final = 120.0
 _BATCH: Final = 500
 _PROGRAM: Final = 'date +%s.%N > "$1"'
+_FIRST: Final = "first"
+_NOW: Final = ("date", "+%s.%N")
+_WARM_UP: Final = 3
 
 
 def measure(samples: int = SAMPLES, at_once: Mapping[int, float] = AT_ONCE) -> list[Figure]:
@@ -38,12 +45,13 @@ def measure(samples: int = SAMPLES, at_once: Mapping[int, float] = AT_ONCE) -> l
         folder = Path(name)
         (folder / "begun").mkdir()
         (folder / "pipelines").mkdir()
+        (folder / "pipelines" / "first.json").write_text(json.dumps(_document(folder, _FIRST)))
         for number in range(max(at_once)):
             (folder / "pipelines" / f"p{number}.json").write_text(json.dumps(_document(folder, f"p{number}")))
-        floor = _floor(folder)
+        floor = _floor()
         with _served(folder) as client:
             progress("one command at a time")
-            took = sorted([_first_instruction(client, folder, day) for day in range(samples + 3)][3:])
+            took = sorted(_first_instructions(client, folder, samples))
             bursts = [_burst(client, folder, count, goal) for count, goal in at_once.items()]
     return [
         Figure(
@@ -79,22 +87,21 @@ def _burst(client: httpx.Client, folder: Path, count: int, goal: float) -> list[
 def _document(folder: Path, name: str) -> dict[str, Any]:
     condition = {"key": "ready", "check": "equals", "field": "status", "value": "ready"}
     begun = f"{folder}/begun/{name}-${{DATE}}"
+    command = list(_NOW) if name == _FIRST else ["sh", "-c", _PROGRAM, "sh", begun]
     return {
         "pipeline": {"id": name},
         "schedule": {"trigger": condition},
         "validation": {"rules": [condition]},
-        "job": {"type": "command", "config": {"command": ["sh", "-c", _PROGRAM, "sh", begun]}},
+        "job": {"type": "command", "config": {"command": command}},
     }
 
 
-def _floor(folder: Path) -> float:
+def _floor() -> float:
     """A process that does the same, started by nobody but us."""
     took: list[float] = []
-    for number in range(20):
-        begun = folder / f"floor-{number}"
+    for _ in range(20):
         began = time.time()
-        subprocess.run(["sh", "-c", _PROGRAM, "sh", str(begun)], check=True)
-        took.append(float(begun.read_text()) - began)
+        took.append(float(subprocess.run(_NOW, check=True, capture_output=True).stdout) - began)
     return median(took)
 
 
@@ -116,16 +123,49 @@ def _served(folder: Path) -> Iterator[httpx.Client]:
         server.wait(60)
 
 
-def _first_instruction(client: httpx.Client, folder: Path, day: int) -> float:
-    date = f"2000-{day // 28 + 1:02d}-{day % 28 + 1:02d}"
-    began = time.time()
-    _write(client, "p0", date)
-    return _begun(folder / "begun" / f"p0-{date}") - began
+def _first_instructions(client: httpx.Client, folder: Path, samples: int) -> list[float]:
+    """Seconds of each; the first few, which load what is loaded once, are left out."""
+    jobs, seen = folder / f"interlock.db{JOBS}", set[str]()
+    took: list[float] = []
+    with socket.create_connection((client.base_url.host, client.base_url.port or 80)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        answers = connection.makefile("rb")
+        for day in range(samples + _WARM_UP):
+            request = _request(f"2000-{day // 28 + 1:02d}-{day % 28 + 1:02d}")
+            began = time.time()
+            connection.sendall(request)
+            _read_answer(answers)
+            took.append(_begun(_new_output(jobs, seen)) - began)
+            time.sleep(0.05)  # until its end is written down, too
+    return took[_WARM_UP:]
 
 
-def _write(client: httpx.Client, pipeline: str, date: str) -> None:
-    data = {"status": "ready", "date": date}
-    client.put(f"/pipelines/{pipeline}/sensors/ready%23{date}", json=data).raise_for_status()
+def _read_answer(answers: BinaryIO) -> None:
+    status, length = answers.readline(), 0
+    while (line := answers.readline().lower().strip()) != b"":
+        if line.startswith(b"content-length:"):
+            length = int(line.partition(b":")[2])
+    body = answers.read(length)
+    if not status.startswith(b"HTTP/1.1 200"):
+        raise RuntimeError((status + body).decode())
+
+
+def _request(date: str) -> bytes:
+    body = json.dumps({"status": "ready", "date": date}).encode()
+    path = f"/api/v1/pipelines/{_FIRST}/sensors/ready%23{date}"
+    return f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def _new_output(jobs: Path, seen: set[str]) -> Path:
+    """The output of the command that was started last."""
+    end = time.monotonic() + _PATIENCE
+    while time.monotonic() < end:
+        new = [one for one in os.listdir(jobs) if one not in seen and one[0] != "."] if jobs.exists() else []
+        if new:
+            seen.update(new)
+            return jobs / new[0] / OUTPUT
+        time.sleep(0.001)
+    raise TimeoutError(f"there is no new folder in {jobs}")
 
 
 def _begun(file: Path) -> float:

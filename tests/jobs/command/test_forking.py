@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from interlock.jobs.command import fork_server
+from interlock.jobs.command import fork_server, wrapper
 from interlock.jobs.command.folder import Phase, RunFolder
 from interlock.jobs.command.forking import ForkServer
 from interlock.jobs.command.target import CommandRunner
@@ -146,3 +146,20 @@ def test_a_wrapper_knows_nothing_of_its_controller(
         reported.write("0\n")
     notices.of("run-1")
     runner.close()
+
+
+def test_a_command_does_not_begin_when_its_wrapper_dies_before_it_is_ready(tmp_path: Path) -> None:
+    folder, touched = tmp_path / "run", tmp_path / "touched"
+    folder.mkdir()
+    go, ready = os.pipe()
+    os.close(ready)  # the wrapper's end: it has died
+    command = os.fork()
+    if command == 0:
+        try:
+            wrapper.become(str(folder), str(tmp_path), "/bin/touch", ["touch", str(touched)], {}, go)
+        finally:
+            os._exit(1)
+    os.close(go)
+    assert os.waitstatus_to_exitcode(os.waitpid(command, 0)[1]) == 127
+    assert (folder / "started").exists()
+    assert not touched.exists()

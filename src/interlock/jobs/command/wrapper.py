@@ -1,11 +1,13 @@
 """Runs one command, sees it end and writes down how: the part of a `command` job that outlives the controller.
 
 It is a process of its own, started by file name with `python -I -S`, and imports next to nothing, so that it is up in
-some 15 ms and sees neither the program's packages nor the user's. In its folder it leaves, in this order:
+some 15 ms and sees neither the program's packages nor the user's. In its folder it leaves:
 
     wrapper     {"pid", "identity"}: the process to wait for; SIGTERM to it ends the command
     started     {"pid", "identity"}: written by the command's own process, and on disk, before it becomes the command
     exit.json   how it ended; written whole or not at all
+
+The first two are written at the same time, by the two processes; the command begins when both are there.
 
 On a full disk it waits for room: before the command starts, so that its start and its end can be written down; and
 after it, with its exit status kept, although the room for that was taken beforehand. Meanwhile the lock is held, so
@@ -229,16 +231,19 @@ def punch_hole(file: int, start: int, length: int) -> bool:
 # -------------------------------------------------------------------------------------------------------- command
 
 
-def become(folder: str, cwd: str, executable: str, argv: list[str], environment: dict[bytes, bytes]) -> None:
-    """In the command's own process: say so, durably, and become the command. Returns only by raising OSError."""
+def become(folder: str, cwd: str, executable: str, argv: list[str], environment: dict[bytes, bytes], go: int) -> None:
+    """In the command's own process: say so, durably, and become the command. Returns only by raising OSError.
+
+    `go`: a byte comes from there when the wrapper is ready; an end, when it has died before.
+    """
     os.setpgid(0, 0)
     pid = os.getpid()
     stopped = os.path.join(folder, STOP)
     text = f'{{"pid": {pid}, "identity": "{identity(pid)}"}}'
     insist(lambda: write_durably(folder, STARTED, text), lambda: os.path.exists(stopped))
-    # The claim itself, a name in the folder above, must not be lost either once the command runs.
-    sync_folder(os.path.dirname(folder))
     os.chdir(cwd)
+    if not os.read(go, 1):
+        os._exit(127)
     for number in _IGNORED:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -248,18 +253,31 @@ def become(folder: str, cwd: str, executable: str, argv: list[str], environment:
 def fork(folder: str, cwd: str, executable: str, argv: list[str], environment: dict[bytes, bytes]) -> tuple[int, int]:
     """The command's process, and the errno for which it could not become the command (0: it did)."""
     failure, report = os.pipe()  # closed by a successful exec
+    go, ready = os.pipe()
     pid = os.fork()
     if pid == 0:
+        os.close(ready)
         try:
-            become(folder, cwd, executable, argv, environment)
+            become(folder, cwd, executable, argv, environment, go)
         except OSError as error:
             os.write(report, str(error.errno).encode())
         finally:
             os._exit(127)
     os.close(report)
+    make_ready(folder)
+    os.write(ready, b".")  # `go` is still open here, so that there is somebody to read it
     code = os.read(failure, 16)
-    os.close(failure)
+    for end in (failure, go, ready):
+        os.close(end)
     return pid, int(code or b"0")
+
+
+def make_ready(folder: str) -> None:
+    """In the wrapper, while the command's process writes that it starts: what has to be there before it does."""
+    insist(lambda: say_who_waits(folder))
+    insist(lambda: take_room(folder))
+    # The claim itself, a name in the folder above, must not be lost either once the command runs.
+    sync_folder(os.path.dirname(folder))
 
 
 class Command:
@@ -367,8 +385,6 @@ def main(arguments: list[str]) -> None:
     environment = take_lock()
     # Held back until there is a command to pass them on to.
     signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
-    insist(lambda: say_who_waits(folder))
-    insist(lambda: take_room(folder))
     pid, errno = fork(folder, cwd, executable, argv, environment)
     if errno:
         finish(folder, None, errno=errno)
