@@ -4,9 +4,11 @@ import dataclasses
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import pytest
 from msgspec.structs import replace
 
 from interlock.control import catalog, pools, records
+from interlock.control.attempts import orchestrator
 from interlock.control.context import Control
 from interlock.model import keys
 from interlock.model.keys import RunKey, Table
@@ -248,3 +250,40 @@ def test_many_that_come_at_once_have_the_slots_after_a_few_rounds() -> None:
     waiting = control.store.query(Table.CONTROL, f"{pools.POOL}wide", "WAIT#")
     assert (len(held), len(waiting)) == (64, 136)
     assert rounds <= 8
+
+
+def test_a_slot_that_is_given_back_just_before_the_attempt_stands_in_line_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It saw the pool full; who gave the slot back saw nobody in line: it looks again, and not only after minutes."""
+    world = world_of(1, until="+2m30s")
+    control, waiting = control_of(world), run(world, "b")
+    control.store.commit(pools.leave(control, "small", waiting))
+    commit = control.store.commit
+
+    def after_the_slot_is_free(writes: Any) -> Any:
+        monkeypatch.setattr(control.store, "commit", commit)
+        commit([Delete(records.control_key(f"{pools.POOL}small", "SLOT#00000"))])
+        pools.wake_next(control, "small")
+        return commit(writes)
+
+    monkeypatch.setattr(control.store, "commit", after_the_slot_is_free)
+    before = records.get_active(control.store, waiting.key)
+    asked = {"mode": "evaluate", "pipeline": "b", "schedule": "stream", "date": "2026-03-05", "attempt": 1}
+    assert orchestrator.handle(control, asked)["status"] == "waiting"
+    after = records.get_active(control.store, waiting.key)
+    assert before is not None
+    assert after is not None
+    assert after.wake_seq > before.wake_seq
+    assert orchestrator.handle(control, asked)["status"] == "passed"
+    assert slots(world) == {"SLOT#00000": "b"}
+
+
+def test_who_was_opened_within_a_millisecond_of_the_full_second_leaves_the_line_as_well() -> None:
+    world = world_of(1)
+    control, waiting = control_of(world), run(world, "b")
+    early = replace(waiting, opened_at=waiting.opened_at.replace(microsecond=345))
+    control.store.commit(pools.leave(control, "small", waiting))
+    assert control.store.commit(pools.enter(control, "small", early, None, control.now()).writes) is None
+    assert control.store.commit(pools.leave(control, "small", early)) is None
+    assert line(world) == ["c"]

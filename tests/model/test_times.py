@@ -116,6 +116,17 @@ def test_instants_are_written(instant: str, text: str) -> None:
     assert format_instant(utc(instant).astimezone(BERLIN)) == text
 
 
+MICROS = st.one_of(st.integers(0, 1999), st.integers(0, 999_999))
+
+
+@given(st.builds(lambda at, micros: at.replace(microsecond=micros), st.datetimes(timezones=st.just(UTC)), MICROS))
+def test_an_instant_that_was_read_is_written_as_it_was(instant: datetime) -> None:
+    written = format_instant(instant)
+    read = parse_instant(written)
+    assert read is not None
+    assert format_instant(read) == written
+
+
 @given(st.datetimes(timezones=st.just(UTC)).map(lambda at: at.replace(microsecond=at.microsecond // 1000 * 1000)))
 def test_what_is_written_reads_back(instant: datetime) -> None:
     assert parse_instant(format_instant(instant)) == instant

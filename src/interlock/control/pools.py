@@ -9,6 +9,9 @@ An attempt that finds no slot stays PENDING and leaves two records: `WAIT#`, sor
 age. A third, `PLACE#`, is found by the run's name and says where the two are: an attempt whose SLA is revised while it
 waits moves in the line, and has one place at any time. A slot that is given back wakes those whose turn it is; they
 evaluate their rules again, and take it in the commit in which these pass.
+
+An attempt reads which slots are taken, and then joins the line. A slot that is given back in between wakes nobody, so
+whoever has joined looks once more whether there is one, after its commit.
 """
 
 from collections.abc import Sequence
@@ -39,10 +42,14 @@ _SHOWN: Final = 1000
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """What came of asking for a slot: `slot` when there is one, and what belongs into the commit either way."""
+    """What came of asking for a slot: `slot` when there is one, and what belongs into the commit either way.
+
+    `wake`: the next in line are to be woken once that is committed.
+    """
 
     slot: str | None
     writes: list[Write]
+    wake: bool = False
 
 
 def pool_of(control: Control, job: Job | None) -> str | None:
@@ -73,7 +80,9 @@ def enter(control: Control, pool: str, run: Run, breach_at: datetime | None, now
         slot = free[crc32(f"{_name_in_line(run.key)}#{len(free)}".encode()) % len(free)]
         taken = Put(records.control_key(POOL + pool, slot), _holder(run, now), Missing())
         return Entry(f"{pool}#{slot[len(_SLOT) :]}", [taken, *leave(control, pool, run)])
-    return Entry(None, _join(control.store, pool, waiter))
+    joined = _join(control.store, pool, waiter)
+    # Who has given a slot back since the pool was seen full has seen nobody in line.
+    return Entry(None, joined, wake=bool(joined))
 
 
 def leave(control: Control, pool: str, run: Run) -> list[Write]:

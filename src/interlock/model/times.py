@@ -107,9 +107,10 @@ def _from_parts(match: re.Match[str]) -> datetime | None:
 
 
 def format_instant(instant: datetime) -> str:
-    """RFC 3339 in UTC, with milliseconds only where there are any."""
+    """RFC 3339 in UTC, with milliseconds only where there are any: an instant that was read is written as it was."""
     utc = instant if instant.tzinfo is UTC else instant.astimezone(UTC)
-    return utc.isoformat(timespec="milliseconds" if utc.microsecond else "seconds").removesuffix("+00:00") + "Z"
+    precision = "milliseconds" if utc.microsecond >= _MILLISECOND.microseconds else "seconds"
+    return utc.isoformat(timespec=precision).removesuffix("+00:00") + "Z"
 
 
 def epoch_millis(instant: datetime) -> int:

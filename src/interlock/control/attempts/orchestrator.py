@@ -94,11 +94,11 @@ def seconds_until(now: datetime, *instants: datetime) -> int:
 def evaluate(control: Control, task: Task) -> Output:
     """Evaluate the rules; remember what passed, or say how long to wait."""
     active = _active(control, task)
-    left_line: list[str] = []
+    to_wake: list[str] = []
     looked: list[RunKey] = []
 
     def decide() -> tuple[Output, list[Write]]:
-        left_line.clear()
+        to_wake.clear()
         run = _run_of(control, task)
         if run is None or not run.active or run.status is RunStatus.FAILED:
             return {"status": SUPERSEDED}, []
@@ -116,16 +116,19 @@ def evaluate(control: Control, task: Task) -> Output:
         known = remember(before, verdict.results, verdict.summary(), now)
         facts = _Facts(verdict, known, sensors, now, active.wake_seq)
         looks = _looks(control, config, run, facts) if verdict.passed else {}
-        if verdict.passed and not looks:
-            return _ready(control, config, run, facts)
         pool = pools.pool_of(control, config.job)
+        if verdict.passed and not looks:
+            entry = _enter(control, pool, run, facts)
+            to_wake.extend([pool] if pool is not None and entry.wake else [])
+            return _ready(control, config, run, facts, entry)
         left = [] if pool is None else pools.leave(control, pool, run)
-        left_line.extend([pool] if pool is not None and left else [])
+        # A slot that this attempt was woken for goes to the next in line.
+        to_wake.extend([pool] if pool is not None and left else [])
         return _wait(config, run, facts, looks), left
 
     answer = records.settle_commit(control, decide)
-    for pool in left_line:
-        pools.wake_next(control, pool)  # a slot that this attempt was woken for goes to the next in line
+    for pool in to_wake:
+        pools.wake_next(control, pool)
     return answer
 
 
@@ -149,20 +152,24 @@ class _Facts(msgspec.Struct, frozen=True):
         }
 
 
-def _ready(control: Control, config: PipelineConfig, run: Run, facts: _Facts) -> tuple[Output, list[Write]]:
+def _enter(control: Control, pool: str | None, run: Run, facts: _Facts) -> pools.Entry:
+    if pool is None:
+        return pools.Entry(run.slot, [])
+    return pools.enter(control, pool, run, passing.breach_of(control, run), facts.now)
+
+
+def _ready(
+    control: Control, config: PipelineConfig, run: Run, facts: _Facts, entry: pools.Entry
+) -> tuple[Output, list[Write]]:
     """The rules pass: the job is started, once its pool has a slot for it."""
-    pool, slot, entered = pools.pool_of(control, config.job), run.slot, list[Write]()
-    if pool is not None:
-        entry = pools.enter(control, pool, run, passing.breach_of(control, run), facts.now)
-        if entry.slot is None:
-            # Not bound by the window: it is the pool that is full, not the data that is missing.
-            every = config.schedule_of(run.schedule).evaluation.interval
-            wait = seconds_until(facts.now, facts.now + every)
-            return facts.waiting(wait, f"the rules pass; waits for a slot of the pool {pool}"), entry.writes
-        slot, entered = entry.slot, entry.writes
+    if entry.slot is None:
+        # Not bound by the window: it is the pool that is full, not the data that is missing.
+        every, pool = config.schedule_of(run.schedule).evaluation.interval, pools.pool_of(control, config.job)
+        wait = seconds_until(facts.now, facts.now + every)
+        return facts.waiting(wait, f"the rules pass; waits for a slot of the pool {pool}"), entry.writes
     verdict = replace(facts.verdict, results=tuple(with_history(facts.verdict.results, facts.known)))
-    passed, also = passing.passed(control, config, run, verdict, facts.sensors, facts.now, slot=slot)
-    return {"status": "passed"}, [records.put_run(passed, run), *also, *entered]
+    passed, also = passing.passed(control, config, run, verdict, facts.sensors, facts.now, slot=entry.slot)
+    return {"status": "passed"}, [records.put_run(passed, run), *also, *entry.writes]
 
 
 def _looks(control: Control, config: PipelineConfig, run: Run, facts: _Facts) -> dict[str, datetime]:
