@@ -84,7 +84,7 @@ dashboard/node_modules/.stamp: dashboard/package.json dashboard/package-lock.jso
 $(PAGE): dashboard/node_modules/.stamp $(PAGE_SOURCES)
 	npm --prefix dashboard run --silent build
 
-bench: .venv/.stamp ## measure: prints a table, writes bench-results.json; about ten minutes
+bench: .venv/.stamp ## measure: prints a table, writes bench-results.json; about a quarter of an hour
 	$(BIN)/python -m bench
 	@$(BIN)/python -m tests.aws.units print
 
