@@ -101,6 +101,21 @@ describe.skipIf(chromiumPath() === null)("acting on runs", () => {
     await context.close();
   });
 
+  it("keeps the answer on screen when the first attempt of a period comes of it", async () => {
+    const { page, faults, context } = await open(browser, controller.url);
+    await page.goto(`${controller.url}/pipelines/quick/runs/stream/2026-01-02`);
+    await page.getByRole("button", { name: "Rerun…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("Would be").waitFor();
+    await dialog.getByLabel("Reason").fill("it was forgotten");
+    await dialog.getByRole("button", { name: "Request the rerun" }).click();
+    await page.locator(".waterfall").waitFor();
+    await dialog.locator(".answer").getByText(/^accepted/).waitFor();
+    await dialog.getByRole("button", { name: "Close" }).click();
+    expect(faults).toEqual([]);
+    await context.close();
+  });
+
   it("goes from the overview to a rerun by keyboard alone, the focus always in sight", async () => {
     const { page, faults, context } = await open(browser, controller.url);
     await page.goto(controller.url);

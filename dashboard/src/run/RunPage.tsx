@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
+import { useState } from "react";
 
 import { Failure } from "../parts/Failure";
 import { Loading } from "../parts/Loading";
@@ -18,6 +19,7 @@ const WITHOUT_RUN = new Set(["dry run", "excluded", "missed", "not opened", "inv
 /** One run: why it stands as it does, first; then its course, and everything that hangs on it. */
 export function RunPage() {
   const key = useParams({ from: "/pipelines/$pipeline/runs/$schedule/$date" });
+  const [shown, setShown] = useState("");
   const why = useQuery(whyQuery(key));
   // A period that never ran has no detail to ask for.
   const ran = why.data !== undefined && !WITHOUT_RUN.has(why.data.state);
@@ -27,7 +29,11 @@ export function RunPage() {
   if (error !== null && why.data === undefined) {
     return <Failure error={error} retry={() => void Promise.all([why.refetch(), detail.refetch()])} />;
   }
-  if (why.data === undefined || (ran && detail.isPending)) return <Loading what="the run" />;
+  // Once shown, the page stays: the first attempt of a period must not take away the dialog that asked for it.
+  const whole = why.data !== undefined && !(ran && detail.isPending);
+  const name = [key.pipeline, key.schedule, key.date].join(" ");
+  if (whole && shown !== name) setShown(name);
+  if (why.data === undefined || (!whole && shown !== name)) return <Loading what="the run" />;
   const run = detail.data ?? null;
   return (
     <article className="run page">
