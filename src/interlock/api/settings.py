@@ -18,6 +18,7 @@ key = "tls/interlock.key"
 [jobs]
 allow_private_addresses = ["etl.corp", "10.0.0.0/8"]   # or true
 secrets = "secrets"                                    # the folder of ${file:NAME}
+run_as = "etl"                                         # commands run as this user; needs root
 output_limit = "64MiB"                                 # kept of what a command writes; "0" is all
 output_age = "30d"                                     # and for how long
 output_total = "4GiB"                                  # and of all of them together
@@ -69,7 +70,7 @@ _PLAIN_KEYS: Final = ("store", "url", "ca_file", "pipelines", "host", "port", "p
 _TRANSPORT_KEYS: Final = (transport_settings.PROXIES, transport_settings.TABLE)
 _TABLES: Final = (oidc_settings.TABLE, "jobs", "pools", limit_settings.TABLE, audit_settings.TABLE, "alerts")
 _KEYS: Final = (*_PLAIN_KEYS, *_TRANSPORT_KEYS, *_TABLES)
-_JOB_KEYS: Final = ("allow_private_addresses", "secrets", "output_limit", "output_age", "output_total")
+_JOB_KEYS: Final = ("allow_private_addresses", "secrets", "run_as", "output_limit", "output_age", "output_total")
 _PUBLIC: Final = re.compile(r"https?://[^/\s@?#]+/?")
 _SHORTEST_WATCHDOG: Final = timedelta(seconds=1)
 _LONGEST_WATCHDOG: Final = timedelta(days=1)
@@ -90,6 +91,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     watchdog_interval: timedelta = DEFAULT_WATCHDOG
     allow_private_addresses: bool | tuple[str, ...] = False
     secrets: Path | None = None
+    run_as: str = ""
     output: OutputKept = OutputKept()
     pools: dict[str, int] = {}
     limits: Limits = Limits()
@@ -131,6 +133,7 @@ def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...
         watchdog_interval=watchdog_interval(plain.get("watchdog_interval", "5m")),
         allow_private_addresses=allowed if isinstance(allowed, bool) else tuple(allowed),
         secrets=folder / jobs["secrets"] if "secrets" in jobs else None,
+        run_as=jobs.get("run_as", ""),
         output=_output(jobs),
         pools=plain.get("pools", {}),
         limits=limit_settings.limits(plain.get(limit_settings.TABLE, {})),
@@ -182,9 +185,10 @@ def _job_problems(jobs: object) -> Iterator[Finding]:
             yield Finding(("jobs", name), f"is not a setting{did_you_mean(name, _JOB_KEYS)}")
         elif name.startswith("output_"):
             yield from _output_problems(name, value)
-        elif name == "secrets":
+        elif name in ("secrets", "run_as"):
             if not isinstance(value, str) or not value:
-                yield Finding(("jobs", name), f"{value!r} is not a folder: write it in quotes")
+                what = "a folder" if name == "secrets" else "the name of a user"
+                yield Finding(("jobs", name), f"{value!r} is not {what}: write it in quotes")
         elif not isinstance(value, bool) and not (isinstance(value, list) and all(isinstance(x, str) for x in value)):
             yield Finding(("jobs", name), "is neither true nor a list of hosts and networks in quotes")
 

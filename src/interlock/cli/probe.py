@@ -75,6 +75,7 @@ def _by_us(target: Target, pipeline: str, key: str, date: str | None) -> "ProbeT
     from interlock.client.answers import ProbeTrial
     from interlock.control import probing
     from interlock.embedded.timing.probe_threads import look_once
+    from interlock.jobs.command.run_as import find_user
     from interlock.jobs.secrets import SecretStore
     from interlock.model.errors import InterlockError, ProbeError
     from interlock.probes.registry import Probes, ProbeSettings
@@ -85,7 +86,11 @@ def _by_us(target: Target, pipeline: str, key: str, date: str | None) -> "ProbeT
     with _store(target) as backend:
         request = probing.try_out(backend.control_with(os.environ), pipeline, key, date)
     settings = ProbeSettings(
-        environment=os.environ, allow_private=project.allow_private_addresses, working_folder=project.folder
+        environment=os.environ,
+        allow_private=project.allow_private_addresses,
+        working_folder=project.folder,
+        # Whoever is not root is nobody else's user, and runs it as their own.
+        run_as=find_user(project.run_as) if project.run_as and os.geteuid() == 0 else None,
     )
     probes = Probes(settings, SecretStore(os.environ, project.secrets))
     try:

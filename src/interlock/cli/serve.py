@@ -76,6 +76,7 @@ def serve(  # noqa: PLR0913  each is an option
     from interlock.embedded.process.hardening import hide_memory
     from interlock.embedded.process.logging import configure_logging
     from interlock.embedded.service import ServiceSettings
+    from interlock.jobs.command.run_as import find_user
 
     hide_memory()
     trusting.add(config, trust_dir)
@@ -97,6 +98,7 @@ def serve(  # noqa: PLR0913  each is an option
         allow_private_addresses=project.allow_private_addresses,
         working_folder=project.folder,
         secrets=project.secrets,
+        run_as=find_user(project.run_as) if project.run_as else None,
         output=project.output,
         pools=project.pools,
         quota=project.limits.of_sensors(),

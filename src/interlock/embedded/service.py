@@ -60,7 +60,7 @@ from interlock.model.events import Event
 from interlock.model.keys import RunKey
 from interlock.ownership import Trust
 from interlock.ports.clock import Clock
-from interlock.ports.job_targets import TargetSettings
+from interlock.ports.job_targets import RunAs, TargetSettings
 from interlock.ports.jobs import JobRunner
 from interlock.ports.probes import Prober
 from interlock.ports.secrets import Secrets
@@ -88,6 +88,7 @@ class ServiceSettings:
     working_folder: Path | None = None
     secrets: Path | None = None
     output: OutputKept = field(default_factory=OutputKept)
+    run_as: RunAs | None = None
     pools: Mapping[str, int] = field(default_factory=dict)
     quota: SensorQuota = field(default_factory=SensorQuota)
     alerts: tuple[AlertRoute, ...] = ()
@@ -367,6 +368,7 @@ def _target_settings(service: Service, settings: ServiceSettings) -> TargetSetti
         folder=beside,
         working_folder=settings.working_folder,
         output_limit=settings.output.limit,
+        run_as=settings.run_as,
         ended=service.job_ended,
         callback_url=service.callbacks.url,
         loops=service.loops,
@@ -378,6 +380,7 @@ def _probe_settings(settings: ServiceSettings) -> ProbeSettings:
         environment=settings.environment,
         allow_private=settings.allow_private_addresses,
         working_folder=settings.working_folder,
+        run_as=settings.run_as,
     )
 
 

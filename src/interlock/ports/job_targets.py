@@ -23,6 +23,16 @@ def _no_callback(_request: JobRequest) -> str:
     return ""
 
 
+class RunAs(msgspec.Struct, frozen=True, kw_only=True):
+    """A user of this machine as whom commands run, with all of the user's groups."""
+
+    name: str
+    uid: int
+    gid: int
+    groups: tuple[int, ...]
+    home: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSettings:
     """What an installation gives to its targets."""
@@ -38,6 +48,8 @@ class TargetSettings:
     """What relative paths of a config are relative to."""
     output_limit: int = DEFAULT_OUTPUT_LIMIT
     """How many bytes a target keeps of what a job wrote, if it keeps that itself; 0: all of it."""
+    run_as: RunAs | None = None
+    """As whom commands run; None: as the controller's own user."""
     ended: Callable[[RunKey, int], None] = _unheard
     """Tell that the job of an attempt is over: `check` is called at once, not at the next poll."""
     callback_url: Callable[[JobRequest], str] = _no_callback

@@ -18,11 +18,14 @@ from typing import IO, Any, Final
 
 import msgspec
 
+from interlock.jobs.command.run_as import variables_of
+from interlock.jobs.command.wrapper import ambient_dropper
 from interlock.model.durations import Duration, format_duration
 from interlock.model.errors import ProbeError
 from interlock.model.job_configs import Value
 from interlock.model.probe_configs import CommandProbeConfig
 from interlock.model.sensor import MAX_SENSOR_BYTES
+from interlock.ports.job_targets import RunAs
 from interlock.ports.probes import ProbeRequest
 from interlock.probes.configs import default_payload, observation_of, quoted, read_config
 
@@ -31,9 +34,10 @@ _INHERITED: Final = ("PATH", "HOME", "LANG", "TZ")
 
 
 class CommandProbe:
-    """Runs commands; relative paths begin at `folder`."""
+    """Runs commands; relative paths begin at `folder`. `run_as`: as this user."""
 
-    def __init__(self, environment: Mapping[str, str], folder: Path | None = None) -> None:
+    def __init__(self, environment: Mapping[str, str], folder: Path | None = None, run_as: RunAs | None = None) -> None:
+        self._run_as = run_as
         self._environment = environment
         self._folder = folder or Path.cwd()
         self._lock = threading.Lock()
@@ -77,7 +81,20 @@ class CommandProbe:
         given = {
             name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in config.env.items()
         }
-        return {"PATH": os.defpath, **own, **given}
+        return {"PATH": os.defpath, **own, **variables_of(self._run_as), **given}
+
+    def _identity(self) -> dict[str, Any]:
+        user = self._run_as
+        if user is None:
+            return {}
+        return {
+            "user": user.uid,
+            "group": user.gid,
+            "extra_groups": list(user.groups),
+            "umask": 0o022,
+            # Of a controller that is not root: what it may do goes with it, unless it is given up.
+            "preexec_fn": ambient_dropper() if os.geteuid() != 0 else None,
+        }
 
     def _run(
         self,
@@ -89,10 +106,17 @@ class CommandProbe:
     ) -> int:
         try:
             process = subprocess.Popen(
-                argv, cwd=cwd, env=variables, stdin=files[0], stdout=files[1], stderr=files[2], start_new_session=True
+                argv,
+                cwd=cwd,
+                env=variables,
+                stdin=files[0],
+                stdout=files[1],
+                stderr=files[2],
+                start_new_session=True,
+                **self._identity(),
             )
-        except OSError as error:
-            raise ProbeError(f"command: {argv[0]} cannot be started: {error.strerror}") from error
+        except (OSError, subprocess.SubprocessError) as error:
+            raise ProbeError(f"command: {argv[0]} cannot be started: {getattr(error, 'strerror', error)}") from error
         with self._lock:
             self._running.add(process.pid)
         try:

@@ -18,6 +18,7 @@ from interlock.decide.templates import resolve
 from interlock.jobs.registry import close_runner
 from interlock.model.config import ProbeType
 from interlock.model.errors import InterlockError, ProbeError
+from interlock.ports.job_targets import RunAs
 from interlock.ports.probes import ProbeRequest
 from interlock.ports.secrets import Secrets
 
@@ -43,6 +44,7 @@ class ProbeSettings:
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     allow_private: bool | tuple[str, ...] = False
     working_folder: Path | None = None
+    run_as: RunAs | None = None
 
 
 def why_unavailable(type_: ProbeType) -> str:
@@ -130,7 +132,7 @@ def _http(settings: ProbeSettings) -> Kind:
 def _command(settings: ProbeSettings) -> Kind:
     from interlock.probes.command import CommandProbe
 
-    return CommandProbe(settings.environment, settings.working_folder)
+    return CommandProbe(settings.environment, settings.working_folder, settings.run_as)
 
 
 def _sql(_settings: ProbeSettings) -> Kind:

@@ -117,6 +117,7 @@ def test_a_wrapper_that_has_not_said_its_number_finds_the_request(root: Path, tm
         "0",
         "0.3",
         "0",
+        "",
         str(tmp_path),
         shell,
         "sh",

@@ -156,7 +156,7 @@ def test_a_command_does_not_begin_when_its_wrapper_dies_before_it_is_ready(tmp_p
     command = os.fork()
     if command == 0:
         try:
-            wrapper.become(str(folder), str(tmp_path), "/bin/touch", ["touch", str(touched)], {}, go)
+            wrapper.become(str(folder), "", str(tmp_path), "/bin/touch", ["touch", str(touched)], {}, go)
         finally:
             os._exit(1)
     os.close(go)

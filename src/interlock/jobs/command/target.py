@@ -25,6 +25,7 @@ from interlock.jobs.command.folder import Claim, Exit, Phase, RunFolder, run_fol
 from interlock.jobs.command.forking import ForkServer
 from interlock.jobs.command.output import OutputKept
 from interlock.jobs.command.prune import prune
+from interlock.jobs.command.run_as import argument_of, variables_of
 from interlock.jobs.command.stop import stop_command
 from interlock.jobs.command.watch import ExitWatch
 from interlock.jobs.command.wrapper import OUTPUT
@@ -36,7 +37,7 @@ from interlock.model.job_configs import CommandConfig, Value
 from interlock.model.keys import RunKey
 from interlock.model.run import FailureCategory
 from interlock.ports.clock import Clock
-from interlock.ports.job_targets import DEFAULT_OUTPUT_LIMIT, JobTarget, TargetSettings
+from interlock.ports.job_targets import DEFAULT_OUTPUT_LIMIT, JobTarget, RunAs, TargetSettings
 from interlock.ports.jobs import (
     OUTPUT_LIMIT,
     JobOutput,
@@ -93,7 +94,7 @@ class CommandRunner:
     called again after a while, until it does not.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what an installation says of its commands
         self,
         folder: Path,
         on_exit: Callable[[ExitNotice], None],
@@ -104,6 +105,7 @@ class CommandRunner:
         grace: timedelta = timedelta(seconds=10),
         output_limit: int = DEFAULT_OUTPUT_LIMIT,
         loops: Loops | None = None,
+        run_as: RunAs | None = None,
     ) -> None:
         self._root = folder.absolute()
         self._on_exit = on_exit
@@ -112,6 +114,7 @@ class CommandRunner:
         self._working_folder = (working_folder or Path.cwd()).absolute()
         self._grace = grace
         self._output_limit = output_limit
+        self._run_as = run_as
         # Exits that could not be reported to the controller, and when to try again.
         self._untold: dict[str, float] = {}
         self._watch = ExitWatch(self._settle, loops)
@@ -221,6 +224,7 @@ class CommandRunner:
         return {
             "PATH": os.defpath,
             **{name: self._environment[name] for name in INHERITED if name in self._environment},
+            **variables_of(self._run_as),
             **{name: _text(value) for name, value in config.env.items()},
             "INTERLOCK_RUN_ID": request.run_id,
             "INTERLOCK_PIPELINE": request.key.pipeline,
@@ -233,6 +237,7 @@ class CommandRunner:
         try:
             output = os.open(folder.path / OUTPUT, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
+                self._give(output)
                 self._start_wrapper(folder, plan, lock, output)
             finally:
                 os.close(output)
@@ -244,9 +249,14 @@ class CommandRunner:
             os.close(lock)
         return JobStarted(job_id=folder.run_id)
 
+    def _give(self, output: int) -> None:
+        """Let the command open its own output again (`/dev/stderr`): it is another user's, in a folder of ours."""
+        if self._run_as is not None and os.geteuid() == 0:
+            os.fchown(output, self._run_as.uid, -1)
+
     def _start_wrapper(self, folder: RunFolder, plan: _Plan, lock: int, output: int) -> None:
         limits = [*(str(length.total_seconds()) for length in (plan.timeout, self._grace)), str(self._output_limit)]
-        arguments = [str(folder.path), *limits, str(plan.cwd), plan.executable, *plan.argv]
+        arguments = [str(folder.path), *limits, argument_of(self._run_as), str(plan.cwd), plan.executable, *plan.argv]
         forked = self._forks.fork(arguments, lock, output)
         if forked is not None:
             self._watch.add(folder.run_id, pidfd=forked.pidfd)
@@ -366,7 +376,7 @@ def _outcome(folder: RunFolder, ended: Exit) -> JobStatus:
     if ended.errno is not None:
         transient = ended.errno in _TRANSIENT_ERRNOS
         category = FailureCategory.TRANSIENT if transient else FailureCategory.PERMANENT
-        return _failed(folder, category, f"could not be started: {os.strerror(ended.errno)}; is its interpreter there?")
+        return _failed(folder, category, f"could not be started: {os.strerror(ended.errno)}; {_hint(ended.errno)}")
     if ended.signal is not None:
         hint = ": out of memory, perhaps?" if ended.signal == signal.SIGKILL else ""
         return _failed(folder, FailureCategory.TRANSIENT, f"killed by {_signal_name(ended.signal)}{hint}")
@@ -374,6 +384,12 @@ def _outcome(folder: RunFolder, ended: Exit) -> JobStatus:
         return JobStatus(state=JobState.SUCCEEDED, warning=folder.output.warning())
     category = FailureCategory.TRANSIENT if ended.code in _TRANSIENT_CODES else FailureCategory.PERMANENT
     return _failed(folder, category, f"exit code {ended.code}")
+
+
+def _hint(number: int) -> str:
+    if number in (errno.EACCES, errno.EPERM):
+        return "may its user (`run_as`) enter its folder, and run it?"
+    return "is its interpreter there?"
 
 
 def _signal_name(number: int) -> str:
@@ -406,6 +422,7 @@ def make_command_runner(settings: TargetSettings) -> CommandRunner:
         working_folder=settings.working_folder,
         output_limit=settings.output_limit,
         loops=settings.loops,
+        run_as=settings.run_as,
     )
 
 

@@ -55,6 +55,9 @@ _OUTPUT = 1  # our standard output, and the command's
 _OUTPUT_POLL = 1.0
 _BLOCK = 4096
 _SHORT_END = 1 << 20
+_PR_CAP_AMBIENT = 47
+_CLEAR_ALL = 4
+_LOGIN_UMASK = 0o022
 _PUNCH_HOLE = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 
 
@@ -231,7 +234,9 @@ def punch_hole(file: int, start: int, length: int) -> bool:
 # -------------------------------------------------------------------------------------------------------- command
 
 
-def become(folder: str, cwd: str, executable: str, argv: list[str], environment: dict[bytes, bytes], go: int) -> None:
+def become(
+    folder: str, user: str, cwd: str, executable: str, argv: list[str], environment: dict[bytes, bytes], go: int
+) -> None:
     """In the command's own process: say so, durably, and become the command. Returns only by raising OSError.
 
     `go`: a byte comes from there when the wrapper is ready; an end, when it has died before.
@@ -241,6 +246,8 @@ def become(folder: str, cwd: str, executable: str, argv: list[str], environment:
     stopped = os.path.join(folder, STOP)
     text = f'{{"pid": {pid}, "identity": "{identity(pid)}"}}'
     insist(lambda: write_durably(folder, STARTED, text), lambda: os.path.exists(stopped))
+    if user:
+        become_user(user)
     os.chdir(cwd)
     if not os.read(go, 1):
         os._exit(127)
@@ -250,7 +257,39 @@ def become(folder: str, cwd: str, executable: str, argv: list[str], environment:
     os.execve(executable, argv, environment)
 
 
-def fork(folder: str, cwd: str, executable: str, argv: list[str], environment: dict[bytes, bytes]) -> tuple[int, int]:
+def ambient_dropper() -> "Callable[[], None]":
+    """A user other than root keeps capabilities when becoming another: what gives up those that outlive the exec.
+
+    Made before: the other user may not be able to read our Python.
+    """
+    if not sys.platform.startswith("linux"):
+        return lambda: None
+    import ctypes
+
+    prctl = ctypes.CDLL(None).prctl
+
+    def drop() -> None:
+        prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
+
+    return drop
+
+
+def become_user(user: str) -> None:
+    """Give up who we are, for good: `uid:gid:group,group`. Raises OSError, and then nothing may be run."""
+    drop_ambient = ambient_dropper()
+    uid, gid, groups = user.split(":")
+    os.setgroups([int(group) for group in groups.split(",") if group])
+    os.setgid(int(gid))
+    os.setuid(int(uid))
+    if (os.getuid(), os.geteuid(), os.getgid(), os.getegid()) != (int(uid), int(uid), int(gid), int(gid)):
+        raise OSError(errno.EPERM, "still another user")
+    drop_ambient()
+    os.umask(_LOGIN_UMASK)
+
+
+def fork(
+    folder: str, user: str, cwd: str, executable: str, argv: list[str], environment: dict[bytes, bytes]
+) -> tuple[int, int]:
     """The command's process, and the errno for which it could not become the command (0: it did)."""
     failure, report = os.pipe()  # closed by a successful exec
     go, ready = os.pipe()
@@ -258,9 +297,11 @@ def fork(folder: str, cwd: str, executable: str, argv: list[str], environment: d
     if pid == 0:
         os.close(ready)
         try:
-            become(folder, cwd, executable, argv, environment, go)
+            become(folder, user, cwd, executable, argv, environment, go)
         except OSError as error:
             os.write(report, str(error.errno).encode())
+        except Exception:  # noqa: BLE001 - whatever it is: it is not the command that runs
+            os.write(report, str(errno.EPERM).encode())
         finally:
             os._exit(127)
     os.close(report)
@@ -380,12 +421,12 @@ def wake_up_pipe() -> int:
 
 
 def main(arguments: list[str]) -> None:
-    """`folder timeout grace limit cwd executable argv...`; in seconds and bytes, 0 is none."""
-    folder, timeout, grace, limit, cwd, executable, *argv = arguments
+    """`folder timeout grace limit user cwd executable argv...`; in seconds and bytes, 0 is none; no user: ours."""
+    folder, timeout, grace, limit, user, cwd, executable, *argv = arguments
     environment = take_lock()
     # Held back until there is a command to pass them on to.
     signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
-    pid, errno = fork(folder, cwd, executable, argv, environment)
+    pid, errno = fork(folder, user, cwd, executable, argv, environment)
     if errno:
         finish(folder, None, errno=errno)
         return
