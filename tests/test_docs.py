@@ -1,6 +1,9 @@
 """What the documentation shows is what the program reads and writes."""
 
 import re
+import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -78,6 +81,17 @@ def test_the_unit_can_be_installed() -> None:
     assert [line for line in lines if line.startswith("[")] == ["[Unit]", "[Service]", "[Install]"]
     for key in ("User", "EnvironmentFile", "StateDirectory", "ExecStart", "KillMode", "WantedBy"):
         assert any(line.startswith(f"{key}=") for line in lines), key
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is missing")
+def test_systemd_has_no_complaint_about_the_unit(tmp_path: Path) -> None:
+    (unit,) = (text for _, text in blocks("ini"))
+    file = tmp_path / "interlock.service"
+    file.write_text(unit.replace("/opt/interlock/.venv/bin/interlock", sys.executable))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(file)], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert [line for line in done.stderr.splitlines() if "interlock" in line] == []
 
 
 def test_diagrams_load_nothing_and_are_used() -> None:
