@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
-import { expectAccessible, launch, open } from "./browser";
+import { expectAccessible, launch, open, type Watched } from "./browser";
 import { chromiumPath } from "./found";
 import { gated } from "./pipelines";
 import { Controller, until } from "./server";
@@ -54,10 +54,20 @@ describe.skipIf(chromiumPath() === null)("every page", () => {
     await controller.end();
   });
 
+  const tabs = new Map<string, Watched>();
+
+  /** A tab of that theme and width, the same for all pages: what is loaded once need not be loaded again. */
+  async function kept(theme: "light" | "dark", width: number): Promise<Watched> {
+    const name = `${theme} ${width}`;
+    const tab = tabs.get(name) ?? (await open(browser, controller.url, { theme, width }));
+    tabs.set(name, tab);
+    return tab;
+  }
+
   describe.each(["light", "dark"] as const)("in %s", (theme) => {
     it.each(PAGES)("%s has no fault and no accessibility violation, wide and narrow", async (name, path, whole) => {
       for (const width of [1440, 390]) {
-        const { page, faults, context } = await open(browser, controller.url, { theme, width });
+        const { page, faults } = await kept(theme, width);
         await page.goto(controller.url + path);
         await page.locator(whole).first().waitFor();
         await page.locator('.live[data-phase="live"]').waitFor();
@@ -66,7 +76,6 @@ describe.skipIf(chromiumPath() === null)("every page", () => {
         expect(beyond, "nothing reaches beyond the screen").toBeLessThanOrEqual(0);
         if (SHOTS !== undefined) await page.screenshot({ path: join(SHOTS, `${name}-${theme}-${width}.png`) });
         expect(faults).toEqual([]);
-        await context.close();
       }
     });
   });
