@@ -68,3 +68,11 @@ def test_hazards_are_counted_from_what_is_stored(tmp_path: Path) -> None:
         only = client.get(f"{V1}/hazards", params={"pipeline": "b"}).json()
         assert [one["pipeline"] for one in only["items"]] == ["b"]
         problem(client.get(f"{V1}/hazards", params={"pipeline": "zzz"}), 404, "unknown-pipeline")
+
+
+def test_the_owners_token_is_not_rotated_without_its_file(tmp_path: Path) -> None:
+    with running(tmp_path) as (service, client):
+        owner = service.tokens.create_local()
+        refused = problem(client.post(f"{V1}/tokens/local:rotate", json={}), 422, "invalid-value")
+        assert "commands read it from the file beside the store" in refused["detail"]
+        assert service.tokens.verify(owner) is not None

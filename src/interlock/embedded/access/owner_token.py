@@ -76,7 +76,7 @@ def _have_token(store: Path, tokens: Tokens) -> bool:
         write_private(file, tokens.create_local().encode())
         return True
     if not _is_text_of(file, tokens, known):
-        write_private(file, tokens.rotate(known.name, grace=timedelta()).encode())
+        write_private(file, tokens.rotate(known.name, grace=timedelta(), file_follows=True).encode())
     return True
 
 

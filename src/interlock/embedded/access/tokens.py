@@ -229,14 +229,23 @@ class Tokens:
         grace: timedelta = DEFAULT_GRACE,
         expires_at: datetime | None = None,
         by: Actor | None = None,
+        file_follows: bool = False,
     ) -> str:
-        """A new text for a token. The one before works for the grace; without any, its sessions end as well."""
+        """A new text for a token. The one before works for the grace; without any, its sessions end as well.
+
+        The owner's token is read from a file by the commands: only who writes that file, too, rotates it.
+        """
         text, now = PREFIX + secrets.token_urlsafe(32), self._now()
         before = next((token for token in self.list() if token.name == name), None)
         if before is None:
             raise _unknown(name)
         if before.revoked_at is not None:
             raise InvalidValueError(f"the token {name!r} is revoked: make another with `interlock token create`")
+        if before.local and not file_follows:
+            raise InvalidValueError(
+                f"the token {name!r} is the owner's, and commands read it from the file beside the store: "
+                "remove that file and start `interlock serve` again, and both are new"
+            )
         expires = before.expires_at if expires_at is None else expires_at
         row = (
             epoch_millis(now + grace) if grace else None,
