@@ -18,6 +18,12 @@ NEEDED = (
     "interlock/web/dist/licences.txt",
     ".dist-info/licenses/LICENSE",
 )
+# The page is built, not committed: an sdist without it could be installed only where there is Node.js.
+IN_SDIST = (
+    "pyproject.toml",
+    "src/interlock/web/dist/index.html",
+    "src/interlock/web/dist/licences.txt",
+)
 
 
 def main(folder: Path) -> int:
@@ -31,8 +37,9 @@ def main(folder: Path) -> int:
     missing = [needed for needed in NEEDED if not any(needed in name for name in names)]
     stray = [name for name in names if name.endswith((".map", ".db", ".pyc")) or name.startswith("tests/")]
     with tarfile.open(archives[0]) as archive:
-        if not any(name.endswith("/pyproject.toml") for name in archive.getnames()):
-            missing.append("pyproject.toml (sdist)")
+        packed = archive.getnames()
+    missing += [f"{needed} (sdist)" for needed in IN_SDIST if not any(name.endswith(f"/{needed}") for name in packed)]
+    stray += [f"{name} (sdist)" for name in packed if name.endswith(".map")]
     for problem in (*(f"missing: {name}" for name in missing), *(f"should not be there: {name}" for name in stray)):
         print(f"{wheels[0].name}: {problem}")
     return 1 if missing or stray else _used(wheels[0])
