@@ -153,6 +153,7 @@ def test_a_second_attempt_tells_of_the_first() -> None:
     first, second = lines_of(found, "Attempts")
     assert "out of memory" in first
     assert second.startswith("2 (job-fail-transient: transient retry 1 of 2) opened 09:05Z")
+    assert "out of memory" not in second
 
 
 def test_a_reopened_run_tells_of_the_attempt_that_gave_up_and_of_what_opened_it_again() -> None:
