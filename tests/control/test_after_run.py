@@ -183,3 +183,11 @@ def test_an_undated_write_is_no_drift_of_a_run_that_is_not_the_latest_when_it_co
     settle(world)
     assert run_of(world).status is RunStatus.COMPLETED
     assert [event.date for event in events(world, EventType.POST_RUN_DRIFT)] == []
+
+
+def test_an_output_whose_date_is_no_date_is_about_no_run() -> None:
+    world = running()
+    end_with_a_write_before_the_commit(world, rows=900, date="soon")
+    settle(world)
+    assert run_of(world).status is RunStatus.COMPLETED
+    assert events(world, EventType.POST_RUN_DRIFT) == []

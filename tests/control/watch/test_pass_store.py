@@ -84,6 +84,19 @@ def test_a_record_is_read_once_and_again_after_a_commit(installation: Installati
     assert store.get(at("X")) == {"n": 3}, "who lost a commit reads again"
 
 
+def test_of_the_pipeline_before_everything_is_read_again_and_of_the_controller_nothing(
+    installation: Installation,
+) -> None:
+    installation.apply()
+    store = CountedStore(installation.engine.store)
+    seen = PassStore(store)
+    for _ in range(2):
+        for pk in (PK, keys.CONTROLLER):
+            seen.query(Table.CONTROL, pk)
+        seen.next_pipeline()
+    assert store.reads == {PK: 2, keys.CONTROLLER: 1}
+
+
 def test_what_a_query_has_proved_absent_is_not_asked_for(installation: Installation) -> None:
     installation.engine.store.commit([Put(at(f"S#{n}"), {"n": n}) for n in range(1, 6)])
     counted = CountedStore(installation.engine.store)
