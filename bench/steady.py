@@ -2,7 +2,7 @@
 
 `python -m bench.steady PORT --events 200 --seconds 120`. A run is opened by a sensor write, passes its rules, and is
 reported done a second later: five events, spread over all pipelines that a sensor opens, an hour further back with
-every round. Prints how many events came through the stream meanwhile, as JSON.
+every round, but for the hours that have had a run. Prints how many events came through the stream meanwhile, as JSON.
 """
 
 import argparse
@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from itertools import islice
 from typing import Any, Final
 
 EVENTS_OF_A_RUN: Final = 5
@@ -46,37 +45,36 @@ class Connection:
             return json.loads(answer)
 
 
-def slots(pipelines: list[str], now: datetime) -> Iterator[Slot]:
-    """An hour of every pipeline, then the hour before that of every pipeline, and so on."""
+def slots(taken: dict[str, set[str]], now: datetime) -> Iterator[Slot]:
+    """An hour of every pipeline, then the hour before of every pipeline, and so on, but for hours that are taken."""
     hour = now
     while True:
-        yield from ((pipeline, f"{hour:%Y-%m-%dT%H}") for pipeline in pipelines)
+        period = f"{hour:%Y-%m-%dT%H}"
+        yield from ((pipeline, period) for pipeline, periods in taken.items() if period not in periods)
         hour -= timedelta(hours=1)
 
 
-async def run(port: int, events: float, seconds: float, skip: int = 0) -> dict[str, Any]:
-    """Make events; how many there were a second. `skip`: how many runs were made before."""
+async def run(port: int, events: float, seconds: float) -> dict[str, Any]:
+    """Make events; how many there were a second."""
     connections = [Connection(port) for _ in range(_CONNECTIONS)]
     lanes = await connections[0].send("GET", "overview?limit=5000")
     pipelines = [lane["id"] for lane in lanes["items"] if "stream" in lane["schedules"]]
+    taken = {pipeline: await _periods(connections[0], pipeline) for pipeline in pipelines}
     rows = [{"pipeline": one, "key": "row-count", "data": {"count": 5000}} for one in pipelines]
     for first in range(0, len(rows), 500):
         await connections[0].send("POST", "sensors:batch", {"sensors": rows[first : first + 500]})
     counted = [0]
     counting = asyncio.create_task(_count(port, counted))
-    begun, tasks, made = time.monotonic(), set[asyncio.Task[None]](), 0
-    for slot in islice(slots(pipelines, datetime.now(UTC)), skip, None):
-        due = begun + made * EVENTS_OF_A_RUN / events
-        if due > begun + seconds:
-            break
-        await asyncio.sleep(max(due - time.monotonic(), 0))
-        task = asyncio.create_task(_one_run(connections[made % _CONNECTIONS], slot))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-        made += 1
-    took = time.monotonic() - begun
-    found = counted[0]
-    await asyncio.gather(*tasks)
+    begun, made = time.monotonic(), 0
+    async with asyncio.TaskGroup() as runs:
+        for slot in slots(taken, datetime.now(UTC)):
+            due = begun + made * EVENTS_OF_A_RUN / events
+            if due > begun + seconds:
+                break
+            await asyncio.sleep(max(due - time.monotonic(), 0))
+            runs.create_task(_one_run(connections[made % _CONNECTIONS], slot))
+            made += 1
+        took, found = time.monotonic() - begun, counted[0]
     counting.cancel()
     return {
         "pipelines": len(pipelines),
@@ -84,6 +82,12 @@ async def run(port: int, events: float, seconds: float, skip: int = 0) -> dict[s
         "seconds": round(took, 1),
         "eventsPerSecond": round(found / took),
     }
+
+
+async def _periods(connection: Connection, pipeline: str) -> set[str]:
+    """The periods of its latest runs: more than a load goes back."""
+    answer = await connection.send("GET", f"pipelines/{pipeline}/runs?limit=500")
+    return {run["date"] for run in answer["items"]}
 
 
 async def _one_run(connection: Connection, slot: Slot) -> None:
@@ -106,9 +110,8 @@ def main() -> None:
     parser.add_argument("port", type=int)
     parser.add_argument("--events", type=float, default=200, help="a second")
     parser.add_argument("--seconds", type=float, default=120)
-    parser.add_argument("--skip", type=int, default=0, help="how many runs were made before")
     given = parser.parse_args()
-    print(json.dumps(asyncio.run(run(given.port, given.events, given.seconds, given.skip))))
+    print(json.dumps(asyncio.run(run(given.port, given.events, given.seconds))))
 
 
 if __name__ == "__main__":

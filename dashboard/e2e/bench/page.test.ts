@@ -6,7 +6,7 @@ import { launch, open } from "../browser";
 import { chromiumPath } from "../found";
 import type { Controller } from "../server";
 import { quantile, record } from "./figures";
-import { Load, seededController } from "./seeded";
+import { load, seededController } from "./seeded";
 
 const MINUTES = Number(process.env["MINUTES"] ?? 30);
 const SECONDS = Number(process.env["LOAD_SECONDS"] ?? 120);
@@ -146,22 +146,21 @@ describe.skipIf(chromiumPath() === null)("a thousand lanes", () => {
   it("stays smooth and keeps its heap while events come", async () => {
     const { page, context, faults } = await openLive(browser, controller);
     const heap = await heapMeter(page);
-    const load = new Load(controller);
     const idle = await watchFrames(page);
     await page.waitForTimeout(3000);
     record({ what: "frame, without events", size: "1,000 lanes, p95", value: quantile(await idle(), 0.95), unit: "ms" });
     // What is loaded once and kept (chunks, caches of zones and words) is there after some seconds of events.
-    await load.run(EVENTS, 10);
+    await load(controller, EVENTS, 10);
     const before = await heap();
     const frames = await watchFrames(page);
-    const made = await load.run(EVENTS, SECONDS);
+    const made = await load(controller, EVENTS, SECONDS);
     const lengths = await frames();
     record({ what: "events", size: `for ${Math.round(made.seconds)} s`, value: made.eventsPerSecond, unit: "/s" });
     record({ what: "frame at 200 events/s", size: "1,000 lanes, p50", value: quantile(lengths, 0.5), unit: "ms" });
     record({ what: "frame at 200 events/s", size: "1,000 lanes, p95", value: quantile(lengths, 0.95), unit: "ms", goal: 50 });
     record({ what: "frame at 200 events/s", size: "1,000 lanes, slowest", value: Math.max(...lengths), unit: "ms" });
     const left = MINUTES * 60 - SECONDS;
-    if (left > 0) await load.run(EVENTS, left);
+    if (left > 0) await load(controller, EVENTS, left);
     await page.waitForTimeout(2000);
     const minutes = Math.round(Math.max(MINUTES * 60, SECONDS) / 6) / 10;
     record({ what: "heap grown at 200 events/s", size: `${minutes} minutes`, value: (await heap()) - before, unit: "MB", goal: 20 });

@@ -19,24 +19,16 @@ export interface Steady {
   eventsPerSecond: number;
 }
 
-/** Events, so many a second, by real runs. Every time it is others: nothing happens twice in a period. */
-export class Load {
-  private made = 0;
-
-  constructor(private readonly controller: Controller) {}
-
-  async run(events: number, seconds: number): Promise<Steady> {
-    const options = ["--events", events, "--seconds", seconds, "--skip", this.made].map(String);
-    const process_ = spawn(PYTHON, ["-m", "bench.steady", String(this.controller.port), ...options], {
-      env: this.controller.environment(),
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    let out = "";
-    process_.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
-    const status = await new Promise((done) => process_.once("exit", done));
-    if (status !== 0) throw new Error(`bench.steady ended with ${String(status)}`);
-    const steady = JSON.parse(out) as Steady;
-    this.made += steady.runs;
-    return steady;
-  }
+/** Events, so many a second, by real runs of periods that have had none. */
+export async function load(controller: Controller, events: number, seconds: number): Promise<Steady> {
+  const options = ["--events", events, "--seconds", seconds].map(String);
+  const process_ = spawn(PYTHON, ["-m", "bench.steady", String(controller.port), ...options], {
+    env: controller.environment(),
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let out = "";
+  process_.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
+  const status = await new Promise((done) => process_.once("exit", done));
+  if (status !== 0) throw new Error(`bench.steady ended with ${String(status)}`);
+  return JSON.parse(out) as Steady;
 }
