@@ -1,4 +1,5 @@
-// The same page over AWS: `interlock console` over an environment in a process of its own, without an engine.
+// The same page over AWS: `interlock console`, and an environment in a process of its own that plays what is deployed
+// there (streams, timers, the state machine, the functions), so that the same journeys hold.
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -9,19 +10,17 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { expectAccessible, launch, open } from "./browser";
 import { chromiumPath } from "./found";
+import { rerunRefusedThenForced, sensorSetOnThePage, waitingTurnsDone } from "./journeys";
+import { gated } from "./pipelines";
 import { freePort, PYTHON, ROOT, until } from "./server";
 
 const TODAY = new Date(performance.timeOrigin + performance.now()).toISOString().slice(0, 10);
 const HEADERS = { "Content-Type": "application/json" };
 
-function external(id: string): Record<string, unknown> {
-  return {
-    pipeline: { id, owner: "analytics-team" },
-    schedule: { trigger: { key: "upstream-complete", check: "equals", field: "status", value: "ready" } },
-    validation: { rules: [{ key: "row-count", check: "gte", field: "count", value: 1000 }] },
-    job: { type: "external", config: {}, maxManualReruns: 3 },
-  };
-}
+/** A whole environment is loaded first: five seconds of processor time. */
+const START = 55_000;
+/** The function that the environment allows as a job. */
+const JOB = { type: "lambda", config: { functionName: "gold-revenue" }, maxManualReruns: 3 };
 
 describe.skipIf(chromiumPath() === null)("the page over AWS", () => {
   let browser: Browser;
@@ -37,17 +36,22 @@ describe.skipIf(chromiumPath() === null)("the page over AWS", () => {
     const log = join(folder, "log.txt");
     writeFileSync(log, "");
     const clean = Object.entries(process.env).filter(([name]) => !/^(INTERLOCK|AWS)_/.test(name));
-    console_ = spawn("/bin/sh", ["-c", `exec "$0" -m tests.aws.cli.console_process ${port} "${folder}" >>"${log}" 2>&1`, PYTHON], {
+    console_ = spawn("/bin/sh", ["-c", `exec "$0" -m tests.aws.world.console_process ${port} "${folder}" >>"${log}" 2>&1`, PYTHON], {
       cwd: ROOT,
       env: { ...Object.fromEntries(clean), XDG_STATE_HOME: folder, PYTHONPATH: ROOT },
     });
     await until(async () => {
       if (console_.exitCode !== null) throw new Error(`the console ended: ${readFileSync(log, "utf-8").slice(-2000)}`);
       return (await fetch(`${url}/readyz`)).ok;
-    }, "the start of the console");
-    for (const id of ["gold-revenue", "silver-orders"]) {
-      const answer = await fetch(`${url}/api/v1/pipelines/${id}`, { method: "PUT", headers: HEADERS, body: JSON.stringify(external(id)) });
-      expect(answer.status, await answer.text()).toBe(201);
+    }, "the start of the console", START);
+    const documents = [
+      gated("gold-revenue", { job: JOB }),
+      gated("silver-orders", { job: JOB }),
+      gated("bronze", { job: { type: "external", config: {}, maxCodeRetries: 0 } }),
+    ];
+    for (const document of documents) {
+      const { id } = document["pipeline"] as { id: string };
+      await put(`pipelines/${id}`, document);
     }
   });
 
@@ -59,52 +63,57 @@ describe.skipIf(chromiumPath() === null)("the page over AWS", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it("turns a sensor write on the page into a run that waits, live on the overview", async () => {
+  async function put(path: string, body: unknown): Promise<void> {
+    const answer = await fetch(`${url}/api/v1/${path}`, { method: "PUT", headers: HEADERS, body: JSON.stringify(body) });
+    expect(answer.ok, await answer.text()).toBe(true);
+  }
+
+  const sensor = (pipeline: string, key: string, data: Record<string, unknown>) => put(`pipelines/${pipeline}/sensors/${key}`, data);
+
+  it("turns a waiting run into a done one, on screen, by a sensor write; the events come live, by polling", async () => {
+    await waitingTurnsDone(browser, url, "gold-revenue", sensor);
+  });
+
+  it("reruns: refused without a change, accepted by force, in the controller's own words", async () => {
+    await rerunRefusedThenForced(browser, { url, pipeline: "gold-revenue", date: TODAY });
+  });
+
+  it("says why a run waits, sets its sensor, and shows what it leads to", async () => {
+    await sensor("silver-orders", "upstream-complete", { status: "ready" });
+    await sensorSetOnThePage(browser, url, "silver-orders");
+  });
+
+  it("takes the outcome of a job that somebody else runs", async () => {
+    await sensor("bronze", "upstream-complete", { status: "ready" });
+    await sensor("bronze", "row-count", { count: 5000 });
     const { page, faults, context } = await open(browser, url);
-    await page.goto(url);
-    const lane = page.locator('[data-lane="gold-revenue"]');
-    await lane.waitFor();
-    await page.locator('.live[data-phase="live"]').waitFor();
-    const writer = await open(browser, url);
-    await writer.page.goto(`${url}/pipelines/gold-revenue`);
-    await writer.page.locator('.live[data-phase="live"]').waitFor();
-    await writer.page.getByRole("button", { name: "Set sensor…" }).click();
-    const dialog = writer.page.getByRole("dialog");
-    await dialog.getByLabel("Key").fill("upstream-complete");
-    await dialog.getByLabel("Fields").fill("status=ready");
-    await dialog.getByRole("button", { name: "Write it" }).click();
-    await dialog.getByText('"key": "upstream-complete"').waitFor();
+    await page.goto(`${url}/pipelines/bronze/runs/stream/${TODAY}`);
+    await page.locator('.run-state [data-word="running"]').waitFor();
+    await page.getByRole("button", { name: "Report…" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Outcome").selectOption("fail");
+    await dialog.getByLabel("Reason").fill("the disk is full");
+    await dialog.getByRole("button", { name: "Report" }).click();
+    await dialog.locator(".answer").getByText("recorded: fail of attempt 1").waitFor();
     await dialog.getByRole("button", { name: "Close" }).click();
-    await lane.locator('[data-word="waiting"]').waitFor();
-    await writer.page.getByRole("link", { name: TODAY }).first().waitFor();
-    await expectAccessible(page);
-    expect([...faults, ...writer.faults]).toEqual([]);
-    await writer.context.close();
+    await page.locator(`.run-state [data-word="failed"]`).waitFor();
+    await page.getByText("the disk is full").first().waitFor();
+    expect(faults).toEqual([]);
     await context.close();
   });
 
-  it("shows the run, the pipeline and the events, and asks for a rerun", async () => {
+  it("shows every other view over AWS, too", async () => {
     const { page, faults, context } = await open(browser, url);
-    await page.goto(`${url}/pipelines/gold-revenue/runs/stream/${TODAY}`);
-    await page.getByText("no sensor row-count").first().waitFor();
-    await page.locator(".waterfall").waitFor();
-    await page.goto(`${url}/events`);
-    await page.locator(".e-line", { hasText: "TRIGGER_STARTED" }).first().waitFor();
+    await page.goto(url);
+    await page.locator('[data-lane="gold-revenue"]').waitFor();
+    await page.locator('.live[data-phase="live"]').waitFor();
+    await expectAccessible(page);
     await page.goto(`${url}/graph?root=gold-revenue&as=list`);
     await page.getByRole("row", { name: /gold-revenue/ }).waitFor();
     await page.goto(`${url}/hazards?pipeline=gold-revenue`);
     await page.locator(".coverage li").first().waitFor();
-    await page.goto(`${url}/pipelines/silver-orders/runs/stream/${TODAY}`);
-    await page.getByRole("button", { name: "Rerun…" }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByText("Would be").waitFor();
-    await dialog.getByLabel(/force/).click();
-    await dialog.getByText("manual rerun 1 of 3").or(dialog.getByText("accepted")).first().waitFor();
-    await dialog.getByLabel("Reason").fill("a correction");
-    await dialog.getByRole("button", { name: "Request the rerun" }).click();
-    await dialog.locator(".answer").getByText(/^(accepted|pending)/).waitFor();
-    await page.locator(".waterfall").waitFor();
-    await dialog.getByRole("button", { name: "Close" }).click();
+    await page.goto(`${url}/sla`);
+    await page.getByText("No run with an SLA has ended").waitFor();
     expect(faults).toEqual([]);
     await context.close();
   });

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { expectAccessible, launch, open } from "./browser";
 import { chromiumPath } from "./found";
+import { waitingTurnsDone } from "./journeys";
 import { gated } from "./pipelines";
-import { Controller, until } from "./server";
+import { Controller } from "./server";
 
 describe.skipIf(chromiumPath() === null)("the overview", () => {
   let browser: Browser;
@@ -21,20 +22,7 @@ describe.skipIf(chromiumPath() === null)("the overview", () => {
   });
 
   it("turns a waiting run into a done one, on screen, by a sensor write", async () => {
-    const { page, faults } = await open(browser, controller.url);
-    await page.goto(controller.url);
-    const lane = page.locator('[data-lane="gold-revenue"]');
-    await lane.waitFor();
-    await controller.sensor("gold-revenue", "upstream-complete", { status: "ready" });
-    await lane.getByText("waiting").waitFor();
-    await lane.getByText("no sensor row-count").waitFor();
-    expect(await lane.locator('.cell[data-s="w"]').count()).toBe(1);
-    await controller.sensor("gold-revenue", "row-count", { count: 5000 });
-    await lane.locator('.cell[data-s="d"]').waitFor();
-    await lane.locator('[data-word="done"]').waitFor();
-    const done = page.getByRole("button", { name: /done/ });
-    await until(async () => (await done.textContent())?.startsWith("1"), "the counter");
-    expect(faults).toEqual([]);
+    await waitingTurnsDone(browser, controller.url, "gold-revenue", (...written) => controller.sensor(...written));
   });
 
   it.each(["light", "dark"] as const)("has no accessibility violations in %s", async (theme) => {

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 
 import { expectAccessible, launch, open, type Watched } from "./browser";
 import { chromiumPath } from "./found";
+import { rerunRefusedThenForced, sensorSetOnThePage } from "./journeys";
 import { gated } from "./pipelines";
 import { Controller, until } from "./server";
 
@@ -81,42 +82,11 @@ describe.skipIf(chromiumPath() === null)("every page", () => {
   });
 
   it("reruns: refused without a change, accepted by force, in the controller's own words", async () => {
-    const { page, faults, context } = await open(browser, controller.url);
-    await page.goto(`${controller.url}/pipelines/gold-revenue/runs/stream/${DATE}`);
-    await page.getByRole("button", { name: "Rerun…" }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByText("no sensor it reads has changed since").waitFor();
-    await dialog.getByLabel("Reason").fill("just to see");
-    await dialog.getByRole("button", { name: "Request the rerun" }).click();
-    await dialog.getByText(/^rejected: attempt 1 succeeded/).waitFor();
-    await dialog.getByRole("button", { name: "Close" }).click();
-    await page.getByRole("button", { name: "Rerun…" }).click();
-    await dialog.getByLabel(/force/).click();
-    await dialog.getByText("manual rerun 1 of 3").waitFor();
-    await dialog.getByLabel("Reason").fill("a correction");
-    await dialog.getByRole("button", { name: "Request the rerun" }).click();
-    await dialog.locator(".answer").getByText("accepted: manual rerun 1 of 3").waitFor();
-    await dialog.getByRole("button", { name: "Close" }).click();
-    await page.getByText("attempt 2 (manual)").first().waitFor();
-    expect(faults).toEqual([]);
-    await context.close();
+    await rerunRefusedThenForced(browser, { url: controller.url, pipeline: "gold-revenue", date: DATE });
   });
 
   it("sets a sensor, and what it leads to is seen", async () => {
-    const { page, faults, context } = await open(browser, controller.url);
-    await page.goto(`${controller.url}/pipelines/bronze`);
-    await page.getByText("no sensor row-count").first().waitFor();
-    await page.getByRole("button", { name: "Set sensor…" }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByLabel("Key").fill("row-count");
-    await dialog.getByLabel("Fields").fill("count=7000");
-    await dialog.getByRole("button", { name: "Write it" }).click();
-    await dialog.getByText('"key": "row-count"').waitFor();
-    await dialog.getByRole("button", { name: "Close" }).click();
-    await page.getByText("ran: it completed").first().waitFor();
-    await page.getByRole("cell", { name: '{"count":7000}' }).waitFor();
-    expect(faults).toEqual([]);
-    await context.close();
+    await sensorSetOnThePage(browser, controller.url, "bronze");
   });
 
   it("says what is not there, with the nearest names", async () => {

@@ -10,8 +10,8 @@ export const PYTHON = process.env["PYTHON_BIN"] ?? join(ROOT, ".venv/bin/python"
 const WAIT = 30_000;
 
 /** Wait until something is so. */
-export async function until<T>(look: () => Promise<T | null | undefined | false> | T | null | undefined | false, what: string): Promise<T> {
-  const end = performance.now() + WAIT;
+export async function until<T>(look: () => Promise<T | null | undefined | false> | T | null | undefined | false, what: string, wait = WAIT): Promise<T> {
+  const end = performance.now() + wait;
   let last = "";
   while (performance.now() < end) {
     try {
@@ -22,7 +22,7 @@ export async function until<T>(look: () => Promise<T | null | undefined | false>
     }
     await new Promise((done) => setTimeout(done, 25));
   }
-  throw new Error(`${what} did not happen within ${WAIT / 1000} s${last}`);
+  throw new Error(`${what} did not happen within ${wait / 1000} s${last}`);
 }
 
 export async function freePort(): Promise<number> {

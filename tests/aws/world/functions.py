@@ -124,6 +124,9 @@ class Functions:
 
     def __call__(self, call: Call) -> Any:
         """Invoke by the API: synchronously; asynchronous invocations are the cloud's (`cloud.AsyncInvocations`)."""
+        if call.operation == "GetFunctionConfiguration":
+            function = self._plan.function(call.arguments["FunctionName"])
+            return {"FunctionName": function.name, "Environment": {"Variables": dict(function.environment)}}
         assert call.operation == "Invoke", f"lambda {call.operation} is not part of this world"
         payload = call.arguments.get("Payload", b"{}")
         answer = self.invoke(call.arguments["FunctionName"], payload if isinstance(payload, str) else payload.decode())
