@@ -32,17 +32,23 @@ def main(folder: Path) -> int:
     if len(wheels) != 1 or len(archives) != 1:
         print(f"{folder}: expected one wheel and one sdist, found {[path.name for path in folder.iterdir()]}")
         return 1
-    with zipfile.ZipFile(wheels[0]) as wheel:
-        names = wheel.namelist()
-    missing = [needed for needed in NEEDED if not any(needed in name for name in names)]
-    stray = [name for name in names if name.endswith((".map", ".db", ".pyc")) or name.startswith("tests/")]
-    with tarfile.open(archives[0]) as archive:
-        packed = archive.getnames()
-    missing += [f"{needed} (sdist)" for needed in IN_SDIST if not any(name.endswith(f"/{needed}") for name in packed)]
-    stray += [f"{name} (sdist)" for name in packed if name.endswith(".map")]
-    for problem in (*(f"missing: {name}" for name in missing), *(f"should not be there: {name}" for name in stray)):
+    found = problems(wheels[0], archives[0])
+    for problem in found:
         print(f"{wheels[0].name}: {problem}")
-    return 1 if missing or stray else _used(wheels[0])
+    return 1 if found else _used(wheels[0])
+
+
+def problems(wheel: Path, sdist: Path) -> list[str]:
+    """What the two files lack, and what should not be in them."""
+    with zipfile.ZipFile(wheel) as opened:
+        names = opened.namelist()
+    with tarfile.open(sdist) as archive:
+        packed = archive.getnames()
+    missing = [needed for needed in NEEDED if not any(needed in name for name in names)]
+    missing += [f"{needed} (sdist)" for needed in IN_SDIST if not any(name.endswith(f"/{needed}") for name in packed)]
+    stray = [name for name in names if name.endswith((".map", ".db", ".pyc")) or name.startswith("tests/")]
+    stray += [f"{name} (sdist)" for name in packed if name.endswith(".map")]
+    return [f"missing: {name}" for name in missing] + [f"should not be there: {name}" for name in stray]
 
 
 def _used(wheel: Path) -> int:

@@ -10,7 +10,7 @@ PAGE = Path("src/interlock/web/dist/index.html")
 LICENCES = PAGE.with_name("licences.txt")
 
 
-class PageHook(BuildHookInterface):  # type: ignore[type-arg,misc]
+class PageHook(BuildHookInterface):  # type: ignore[type-arg]
     """Refuses to build without the page; an editable install, as a checkout has, needs none."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
