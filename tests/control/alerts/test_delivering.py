@@ -186,3 +186,28 @@ def test_a_message_that_holds_no_event_is_refused_and_a_lost_channel_named(queue
     tried = deliver(queue.ledger(2), queue.store, {}, "a", lambda: alert(2), clock=queue.clock, jitter=0.0)
     assert isinstance(tried, Postponed)
     assert "no channel 'a' is configured" in str(tried.error)
+
+
+def test_what_a_channel_did_not_foresee_may_have_been_sent(queue: Queue) -> None:
+    queue.channel.always = lambda _: ValueError("no such field")
+    tried = queue.receive(1)
+    assert isinstance(tried, Postponed)
+    assert (tried.error.uncertain, tried.error.permanent) == (True, False)
+    assert "ValueError('no such field')" in str(tried.error)
+    assert tried.standing.begun_at == START
+
+
+def test_a_success_is_counted_among_the_tries(queue: Queue) -> None:
+    queue.say(DOWN)
+    assert isinstance(queue.receive(1), Postponed)
+    tried = queue.receive(1)
+    assert isinstance(tried, Sent)
+    assert (tried.standing.tries, tried.standing.refusals) == (2, 0)
+
+
+def test_a_lost_channel_and_a_message_without_an_event_are_refusals(queue: Queue) -> None:
+    for _ in range(MAX_REFUSALS - 1):
+        deliver(queue.ledger(1), queue.store, {}, "a", lambda: alert(1), clock=queue.clock, jitter=0.0)
+    tried = deliver(queue.ledger(1), queue.store, {}, "a", lambda: alert(1), clock=queue.clock, jitter=0.0)
+    assert isinstance(tried, GivenUp)
+    assert tried.error.permanent

@@ -126,3 +126,31 @@ def test_a_dead_letter_is_revived_with_a_day_of_its_own_unless_it_was_sent(store
     assert again.state() is DeliveryState.SENT
     record = store.get(Key(Table.EVENTS, pipeline_pk("gold"), f"{SENT}a#0001")) or {}
     assert record["ttl"] == int((LATER + timedelta(days=EVENT_TTL_DAYS)).timestamp())
+
+
+def test_a_second_try_keeps_its_own_time_although_another_alert_was_given_up_meanwhile(store: SqliteStore) -> None:
+    first = ledger(store)
+    first.begin(START)
+    failing = Standing(tries=1, begun_at=START, failing_since=START)
+    first.record(Postponed(failing, LATER, DOWN, None), START)
+    other = ledger(store, "0002")
+    other.begin(START)
+    other.record(GivenUp(Standing(tries=9), START, DOWN, LATER), LATER)
+    assert ledger(store).begin(LATER) == failing
+
+
+def test_only_a_lane_that_failed_is_cleared_by_what_gets_through(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = ledger(store)
+    sent.begin(START)
+    committed: list[int] = []
+    commit = store.commit
+
+    def counted(writes: Sequence[Write]) -> object:
+        committed.append(len(writes))
+        return commit(writes)
+
+    monkeypatch.setattr(store, "commit", counted)
+    sent.record(Sent(Standing(tries=1), ()), START)
+    assert committed == [1]

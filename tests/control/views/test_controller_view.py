@@ -3,11 +3,15 @@
 from datetime import UTC, datetime
 from typing import Final
 
-from interlock.control import catalog, config_files
+import pytest
+
+from interlock.control import catalog, config_files, records
 from interlock.control.config_files import ConfigFolder, InvalidFile
-from interlock.control.views.controller_view import config_state
+from interlock.control.views.controller_view import FunctionView, Workload, config_state
+from interlock.model import keys
 from interlock.model.run import RunStatus
-from tests.safety.stage import control_of, pipeline, settle, staged
+from interlock.ports.store import Delete
+from tests.safety.stage import KEY, control_of, pipeline, settle, staged
 
 SINCE: Final = datetime(2026, 3, 4, 6, tzinfo=UTC)
 
@@ -54,3 +58,25 @@ def test_a_removed_pipeline_whose_runs_have_ended_is_not_shown() -> None:
     catalog.delete_config(control_of(world), "orders")
     settle(world)
     assert config_state(control_of(world).store).removed == []
+
+
+def test_a_removed_pipeline_whose_run_has_vanished_is_not_shown() -> None:
+    world = staged(pipeline(), until="+12m")
+    control = control_of(world)
+    catalog.delete_config(control, "orders")
+    settle(world)
+    control.store.commit([Delete(records.run_record(KEY, keys.RUN))])
+    assert config_state(control.store).removed == []
+
+
+@pytest.mark.parametrize(
+    ("name", "reads"),
+    [("stream-router", True), ("event-sink", True), ("alert-dispatcher", True), ("watchdog", False)],
+)
+def test_the_functions_that_read_changes_are_known(name: str, reads: bool) -> None:
+    assert FunctionView(name=name, lag=0).reads_stream is reads
+
+
+def test_nothing_waits_unless_it_is_said() -> None:
+    work = Workload(functions=[])
+    assert (work.timers, work.executions_waiting, work.failing_channels, work.alerts_given_up) == (0, 0, 0, 0)

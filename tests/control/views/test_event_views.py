@@ -167,3 +167,59 @@ def test_the_events_of_a_run_are_all_of_them_and_no_others(monkeypatch: pytest.M
     mine = [event.type for event in world.events if event.date == KEY.date and event.schedule_id == "stream"]
     assert [one.type for one in event_views.of_run(into.store, run)] == mine
     assert EventType.JOB_COMPLETED in mine
+
+
+def test_of_the_pipelines_that_are_named_and_no_others() -> None:
+    into = control()
+    for index, name in enumerate("abcabc"):
+        happened(into, f"{name}{index}", index, name=name)
+    assert everything(into, 3, pipelines=("a", "c"), newest_first=False) == [["a0", "c2", "a3"], ["c5"]]
+    assert everything(into, 3, pipelines=("a", "c")) == [["c5", "a3", "c2"], ["a0"]]
+    assert everything(into, 3, pipelines=()) == [[]]
+
+
+def test_digits_of_another_script_are_no_cursor() -> None:
+    with pytest.raises(InvalidValueError, match="is not a cursor"):
+        event_views.page(control().store, Wanted(), NOW, cursor="١٢٣#X#1~a")
+
+
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_what_is_stored_beside_the_events_of_a_pipeline_is_no_event(newest_first: bool) -> None:
+    into = control()
+    happened(into, "one")
+    where = records.put_event(records.event(EventType.SLA_MET, RunKey("a", "cron", "x"), NOW, "x")).key
+    into.store.commit([Put(type(where)(Table.EVENTS, where.pk, "THREAD#x"), {"date": "x"})])
+    assert everything(into, 10, pipeline="a", newest_first=newest_first) == [["one"]]
+
+
+def test_a_span_before_there_was_anything_is_empty_and_one_without_an_end_is_not() -> None:
+    into = control()
+    happened(into, "one")
+    long_ago = datetime(1960, 1, 1, tzinfo=UTC)
+    assert everything(into, 10, pipeline="a", until=long_ago) == [[]]
+    assert everything(into, 10, pipeline="a", since=long_ago) == [["one"]]
+    assert everything(into, 10, since=long_ago, until=datetime(9999, 1, 1, tzinfo=UTC)) == [["one"]]
+
+
+def test_an_event_is_shown_with_all_that_it_says() -> None:
+    into = control()
+    happened(into, "late", 1, EventType.SLA_BREACH, schedule="nightly")
+    (found,) = event_views.page(into.store, Wanted(pipeline="a"), NOW + timedelta(hours=1)).items
+    assert (found.type, found.severity) == (EventType.SLA_BREACH, Severity.ERROR)
+    assert (found.pipeline_id, found.schedule_id, found.date) == ("a", "nightly", "2026-03-05")
+    assert found.timestamp == NOW + timedelta(minutes=1)
+    assert found.id.endswith("~a")
+
+
+@pytest.mark.parametrize(("days", "shown"), [(6, True), (8, False)])
+def test_the_events_of_a_run_are_looked_for_a_week_beyond_it(
+    days: int, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = staged(pipeline(), until="+30m")
+    into, run = control_of(world), run_of(world)
+    after = (run.updated_at + timedelta(days=days) - NOW).total_seconds() / 60
+    for index in range(6):
+        happened(into, f"other{index}", after - 1 + index / 10, name="orders", schedule="cron")
+    happened(into, "afterwards", after + 1, name="orders", schedule="stream")
+    monkeypatch.setattr(event_views, "_SCAN", 3)
+    assert ("afterwards" in messages(event_views.of_run(into.store, run))) is shown

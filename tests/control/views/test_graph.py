@@ -90,3 +90,38 @@ def test_the_depth_is_counted_in_steps() -> None:
     world = played(chain, "2026-03-02T07:30:00Z")
     reached = [[one.id for one in graph.around(world.engine.store, "a", depth=depth).nodes] for depth in range(4)]
     assert reached == [["a"], ["a", "b"], ["a", "b", "c"], ["a", "b", "c", "d"]]
+
+
+def test_a_reader_sees_no_more_than_the_name_of_what_he_may_not_see() -> None:
+    triggered = {"trigger": {"key": "never", "check": "exists"}}
+    configs = [
+        pipeline("secret"),
+        pipeline("a", after=[{"pipeline": "secret"}], schedule=triggered),
+        pipeline("b", after=[{"pipeline": "a"}], schedule=triggered),
+        pipeline("hidden", after=[{"pipeline": "a"}, {"pipeline": "b"}], schedule=triggered),
+        pipeline("further", schedule=triggered),
+        pipeline("source", schedule=triggered),
+    ]
+    configs[0]["after"] = [{"pipeline": "source"}]
+    world = played(configs, "2026-03-02T07:30:00Z")
+    store = world.engine.store
+    seen = graph.around(store, "a", depth=3, date="2026-03-02", visible={"a", "b", "source"})
+    assert {one.id: (one.owner, one.known, one.hidden) for one in seen.nodes} == {
+        "a": ("owner of a", True, False),
+        "b": ("owner of b", True, False),
+        "secret": ("", True, True),
+    }, "what runs after it is not even named, nor what is behind it"
+    assert {(one.from_, one.to, one.require) for one in seen.edges} == {
+        ("secret", "a", "same-period"),
+        ("a", "b", "same-period"),
+    }
+    whole = graph.around(store, "a", depth=3)
+    assert {one.id for one in whole.nodes} == {"a", "b", "secret", "hidden", "source"}
+
+
+def test_the_run_of_a_node_is_that_of_the_schedule_which_ran() -> None:
+    config = pipeline("a", schedules=[{"id": "x", "cron": "0 20 * * *"}, {"id": "y", "cron": "0 8 * * *"}])
+    del config["schedule"]
+    world = played([config], "2026-03-02T08:30:00Z")
+    (node,) = graph.around(world.engine.store, "a", depth=0, date="2026-03-02").nodes
+    assert (node.schedule, node.word) == ("y", Word.WAITING)

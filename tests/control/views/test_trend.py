@@ -4,7 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
+from interlock.config.stored import read_stored
+from interlock.control import catalog
 from interlock.control.views import trend
+from interlock.model.config import PipelineConfig
 from interlock.model.errors import UnknownPipelineError
 from interlock.model.run import Word
 from tests.control.played import pipeline, played, ready
@@ -61,3 +64,88 @@ def test_inclusion_dates_come_at_their_time() -> None:
     world = played([config], "2026-03-02T20:00:00Z")
     items = trend.upcoming(world.engine.store, "a", world.clock.now(), days=5).items
     assert [(one.date, one.start_at) for one in items] == [("2026-03-04", datetime(2026, 3, 4, 6, tzinfo=UTC))]
+
+
+def test_the_verdict_of_an_sla_is_what_its_events_say() -> None:
+    sla = {"deadline": "10:00", "expectedDuration": "30m"}
+    config = pipeline("a", sla=sla, schedule={"cron": "0 8 * * *", "evaluation": {"window": "4h"}})
+    world = played([config], "2026-03-02T11:00:00Z")
+    (item,) = trend.read(world.engine.store, "a", world.clock.now(), days=1).items
+    assert (item.sla, item.margin_seconds, item.word) == ("breached", None, Word.WAITING)
+    assert item.breach_at == datetime(2026, 3, 2, 10, tzinfo=UTC)
+    assert (item.opened_at, item.attempts) == (datetime(2026, 3, 2, 8, tzinfo=UTC), 1)
+    assert (item.passed_at, item.triggered_at, item.completed_at, item.duration_seconds) == (None, None, None, None)
+
+
+def test_a_margin_that_no_event_tells_of_is_that_of_the_config_in_force() -> None:
+    steps = [ready("2026-03-02T08:10:00Z")]
+    world = played([pipeline("a")], "2026-03-02T09:00:00Z", steps=steps)
+    store, now = world.engine.store, world.clock.now()
+    (before,) = trend.read(store, "a", now, days=1).items
+    assert (before.sla, before.breach_at, before.margin_seconds) == (None, None, None)
+    document = pipeline("a", sla={"deadline": "10:00"})
+    config = read_stored(document, {})
+    assert isinstance(config, PipelineConfig)
+    catalog.apply_config(world.engine.control, config, document)
+    (after,) = trend.read(store, "a", now, days=1).items
+    assert (after.sla, after.breach_at) == (None, datetime(2026, 3, 2, 10, tzinfo=UTC))
+    assert after.completed_at is not None
+    assert after.margin_seconds == (datetime(2026, 3, 2, 10, tzinfo=UTC) - after.completed_at).total_seconds()
+    found = trend.read(store, "a", now, days=1)
+    assert (found.finish.p50, found.duration.p50) == (after.margin_seconds, after.duration_seconds)
+
+
+def test_the_runs_of_a_deleted_pipeline_are_still_there() -> None:
+    world = played([pipeline("a", sla={"deadline": "10:00"})], "2026-03-02T09:00:00Z")
+    catalog.delete_config(world.engine.control, "a")
+    (item,) = trend.read(world.engine.store, "a", world.clock.now(), days=1).items
+    assert (item.date, item.breach_at) == ("2026-03-02", None)
+
+
+def test_a_duration_is_that_of_a_job_which_completed() -> None:
+    jobs = {"a": [{"after": "10m", "result": "fail", "category": "PERMANENT"}]}
+    job = {"type": "glue", "config": {"jobName": "x"}, "maxCodeRetries": 0}
+    world = played([pipeline("a", job=job)], "2026-03-02T09:00:00Z", steps=[ready("2026-03-02T08:10:00Z")], jobs=jobs)
+    found = trend.read(world.engine.store, "a", world.clock.now(), days=1)
+    assert found.items[0].duration_seconds == 600.0
+    assert (found.duration.p50, found.duration.p95, found.finish.p10) == (None, None, None)
+
+
+def test_hours_to_come_are_those_that_are_not_over_and_of_an_excluded_day_the_day() -> None:
+    schedule = {
+        "trigger": {"key": "ready", "check": "exists"},
+        "granularity": "hour",
+        "exclude": {"dates": ["2026-03-03"]},
+    }
+    world = played([pipeline("a", schedule=schedule, sla={"deadline": ":30"})], "2026-03-02T21:30:00Z")
+    items = trend.upcoming(world.engine.store, "a", world.clock.now(), days=1).items
+    assert [(one.date, one.excluded is not None) for one in items] == [
+        ("2026-03-02T21", False),
+        ("2026-03-02T22", False),
+        ("2026-03-02T23", False),
+        ("2026-03-03", True),
+    ]
+    assert items[0].breach_at == datetime(2026, 3, 2, 22, 30, tzinfo=UTC)
+    assert (items[0].start_at, items[3].breach_at) == (None, None)
+
+
+def test_a_trigger_with_inclusion_dates_opens_by_its_sensor_on_those_days() -> None:
+    schedule = {"include": {"dates": ["2026-03-02", "2026-03-04"]}, "trigger": {"key": "ready", "check": "exists"}}
+    world = played([pipeline("a", schedule=schedule)], "2026-03-02T20:00:00Z")
+    items = trend.upcoming(world.engine.store, "a", world.clock.now(), days=5).items
+    assert [(one.date, one.start_at) for one in items] == [("2026-03-02", None), ("2026-03-04", None)]
+
+
+def test_the_runs_to_come_of_several_schedules_are_in_order_and_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = pipeline("a", schedules=[{"id": "y", "cron": "0 8 * * *"}, {"id": "x", "cron": "0 9 * * *"}])
+    del config["schedule"]
+    world = played([config], "2026-03-02T20:00:00Z")
+    store, now = world.engine.store, world.clock.now()
+    items = trend.upcoming(store, "a", now, days=2).items
+    assert [(one.date, one.schedule) for one in items] == [
+        ("2026-03-03", "x"), ("2026-03-03", "y"), ("2026-03-04", "x"), ("2026-03-04", "y"),
+    ]  # fmt: skip
+    monkeypatch.setattr(trend, "_MOST_UPCOMING", 3)
+    assert trend.upcoming(store, "a", now, days=2).items == items[:3]
+    read = trend.read(store, "a", now, days=1).items
+    assert [(one.date, one.schedule) for one in read] == [("2026-03-02", "x"), ("2026-03-02", "y")]

@@ -5,15 +5,23 @@ from typing import Any, Final
 
 import pytest
 
-from interlock.control import records, writing
+from interlock.config.stored import read_stored
+from interlock.control import catalog, pools, records, sla_monitor, writing
+from interlock.control.context import Control
 from interlock.control.watch import watchdog
+from interlock.control.watch.quiet import Quiet
+from interlock.control.watch.watch_slices import WHOLE, Slice
+from interlock.control.watch.watched import Watched
 from interlock.model import keys
-from interlock.model.events import EventType
+from interlock.model.config import Calendar, PipelineConfig
+from interlock.model.errors import StoreError
+from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
-from interlock.model.run import Marker, RunStatus
-from interlock.ports.store import Put
+from interlock.model.run import FinalReason, Marker, RunStatus, SlaKind, Source
+from interlock.model.times import parse_instant
+from interlock.ports.store import Delete, Put
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged, write
+from tests.safety.stage import KEY, control_of, count_events, has, later, pipeline, run_of, settle, staged, write
 
 NOON: Final = "2026-03-05T12:00:00Z"
 READY: Final = {"status": "ready"}
@@ -36,7 +44,7 @@ def mark(world: FaultyWorld, upstream: str, date: str) -> None:
     control_of(world).store.commit([Put(records.control_key(KEY.pk, sk), records.plain(marker))])
 
 
-# ----------------------------------------------------------------------------------------------------- triggers
+# ------------------------------------------------------------------------------------------------------------- triggers
 
 
 @pytest.mark.parametrize(
@@ -119,7 +127,7 @@ def test_the_plain_trigger_sensor_is_seen_beside_many_of_other_periods_and_names
     assert count_events(world, EventType.TRIGGER_RECOVERED) == 1
 
 
-# ------------------------------------------------------------------------------------------------------ cascade
+# -------------------------------------------------------------------------------------------------------------- cascade
 
 
 def downstream(*upstreams: dict[str, Any], **parts: Any) -> FaultyWorld:
@@ -164,7 +172,7 @@ def test_a_cascade_that_has_its_run_is_nothing_lost() -> None:
     assert count_events(world, EventType.TRIGGER_RECOVERED) == 0
 
 
-# -------------------------------------------------------------------------------------------------- active runs
+# ---------------------------------------------------------------------------------------------------------- active runs
 
 
 def test_an_attempt_whose_execution_is_gone_is_driven_on() -> None:
@@ -215,3 +223,276 @@ def test_a_deleted_sensor_opens_nothing() -> None:
     writing.delete_sensor(control_of(world), "orders", "ready#2026-03-04")
     watchdog.run(control_of(world))
     assert world.run_of(of("2026-03-04")) is None
+
+
+# ---------------------------------------------------------------------------------------------------- a pass as a whole
+
+
+def last_pass(world: FaultyWorld, part: Slice = WHOLE) -> dict[str, Any] | None:
+    return control_of(world).store.get(part.key)
+
+
+def degraded(world: FaultyWorld) -> list[Event]:
+    world._pump()
+    return [event for event in world.events if event.type is EventType.WATCHDOG_DEGRADED]
+
+
+def broken(control: Control, watched: Watched) -> None:
+    del control
+    raise StoreError(f"{watched.config.id} cannot be read")
+
+
+def break_check(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    checks = tuple((name, broken if name in names else check) for name, check in watchdog.CHECKS)
+    monkeypatch.setattr(watchdog, "CHECKS", checks)
+
+
+def test_a_pass_that_found_no_trouble_says_when_it_was_complete() -> None:
+    world = idle()
+    assert watchdog.run(control_of(world)) == []
+    passed = last_pass(world)
+    assert passed is not None
+    assert set(passed) == {"completeAt", "calendars"}
+    assert passed["completeAt"] == NOON
+    catalog.apply_calendar(control_of(world), Calendar(name="us", dates=["2026-07-03"]))
+    watchdog.run(control_of(world))
+    again = last_pass(world)
+    assert again is not None
+    assert again["calendars"] != passed["calendars"]
+
+
+def test_a_check_that_fails_is_reported_and_keeps_neither_the_others_nor_other_pipelines_from_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = idle()
+    catalog.apply_config(control_of(world), *other("zebra"))
+    before = last_pass(world)
+    world.clock.move_to(world.clock.now() + timedelta(minutes=1))
+    break_check(monkeypatch, "missed-schedules", "sla-scheduling")
+    write(world, "ready", **READY)
+    assert watchdog.run(control_of(world)) == ["missed-schedules", "sla-scheduling"]
+    assert run_of(world).attempt == 1, "the check of lost triggers was made"
+    (event,) = degraded(world)
+    assert event.message == "watchdog checks failed: missed-schedules, sla-scheduling"
+    assert event.detail["checks"] == ["missed-schedules", "sla-scheduling"]
+    assert event.detail["errors"]["sla-scheduling"] == "orders: StoreError: orders cannot be read", "the first of them"
+    assert last_pass(world) == before, "it was not complete"
+
+
+def other(name: str) -> tuple[PipelineConfig, dict[str, Any]]:
+    document = pipeline(pipeline={"id": name})
+    config = read_stored(document, {})
+    assert isinstance(config, PipelineConfig)
+    return config, document
+
+
+def test_a_pass_that_is_told_to_stop_stops_and_is_not_complete() -> None:
+    world = idle()
+    for name in ("apple", "zebra"):
+        catalog.apply_config(control_of(world), *other(name))
+        item = records.sensor_item(READY, world.clock.now())
+        where = records.control_key(keys.pipeline_pk(name), keys.sensor_sk("ready"))
+        control_of(world).store.commit([Put(where, item)])
+    before = last_pass(world)
+    world.clock.move_to(world.clock.now() + timedelta(minutes=1))
+    asked: list[None] = []
+
+    def pause() -> bool:
+        asked.append(None)
+        return len(asked) == 2
+
+    assert watchdog.run(control_of(world), pause=pause) == []
+    assert world.run_of(RunKey("apple", "stream", "2026-03-05")) is not None
+    assert world.run_of(RunKey("zebra", "stream", "2026-03-05")) is None, "its turn had not come"
+    assert last_pass(world) == before
+
+
+def test_a_slice_looks_at_its_own_pipelines_and_only_the_first_at_the_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = idle()
+    write(world, "ready", **READY)
+    repaired: list[None] = []
+    monkeypatch.setattr(pools, "repair", lambda _: repaired.append(None))
+    (mine,) = [one for one in (Slice(0, 2), Slice(1, 2)) if one.holds("orders")]
+    theirs = Slice(1 - mine.number, 2)
+    assert watchdog.run(control_of(world), part=theirs) == []
+    assert world.run_of(KEY) is None
+    assert watchdog.run(control_of(world), part=mine) == []
+    assert run_of(world).attempt == 1
+    assert len(repaired) == 1
+    assert last_pass(world, mine) is not None
+
+
+def test_a_pipeline_of_which_nothing_can_become_due_is_left_out_until_then() -> None:
+    world = idle()
+    quiet = Quiet()
+    watchdog.run(control_of(world), quiet=quiet)
+    assert quiet.may_skip("orders", world.clock.now())
+    write(world, "ready", **READY)
+    watchdog.run(control_of(world), quiet=quiet)
+    assert world.run_of(KEY) is None, "nobody said that it had changed"
+    quiet.changed("orders")
+    watchdog.run(control_of(world), quiet=quiet)
+    assert run_of(world).attempt == 1
+    assert not quiet.may_skip("orders", world.clock.now()), "an attempt is under way"
+
+
+def test_a_pipeline_whose_check_failed_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = idle()
+    quiet = Quiet()
+    break_check(monkeypatch, "missed-schedules")
+    watchdog.run(control_of(world), quiet=quiet)
+    assert not quiet.may_skip("orders", world.clock.now())
+
+
+@pytest.mark.parametrize("how", ["deleted", "invalid", "dry run"])
+def test_what_is_under_way_ends_although_its_pipeline_may_open_nothing_any_more(how: str) -> None:
+    world = staged(pipeline(), until="2026-03-05T00:15:00Z", jobs=[{"result": "hang"}])
+    control = control_of(world)
+    if how == "deleted":
+        catalog.delete_config(control, "orders")
+        catalog.config_changed(control, "orders")
+        assert catalog.retired(control.store) == ["orders"]
+    else:
+        document = pipeline(dryRun=True) if how == "dry run" else {"pipeline": {"id": "orders"}}
+        control.store.commit([Put(records.control_key(KEY.pk, keys.CONFIG), {"document": document})])
+    lease = run_of(world).lease_until
+    assert lease is not None
+    world.clock.move_to(lease)
+    assert watchdog.run(control) == []
+    assert (run_of(world).status, run_of(world).final_reason) == (RunStatus.FAILED_FINAL, FinalReason.STALE)
+    assert catalog.retired(control.store) == []
+
+
+@pytest.mark.parametrize(
+    ("complete", "quiet_to", "minutes"),
+    [
+        (None, None, 3 * 24 * 60),
+        ("2026-03-05T11:40:00Z", None, 25),
+        ("2026-03-05T11:40:00Z", "2026-03-05T11:50:00Z", 15),
+        ("2026-03-05T11:40:00Z", "2026-03-05T11:00:00Z", 25),
+        ("2026-02-01T00:00:00Z", None, 3 * 24 * 60),
+    ],
+)
+def test_a_pass_looks_back_as_far_as_the_last_one_and_no_further(
+    complete: str | None, quiet_to: str | None, minutes: int
+) -> None:
+    world = idle()
+    last = {} if complete is None else {"completeAt": complete}
+    now = world.clock.now()
+    found = watchdog._lookback(control_of(world), last, now, parse_instant(quiet_to))
+    assert found == timedelta(minutes=minutes)
+
+
+# ------------------------------------------------------------------------------------------------- 6: trigger deadlines
+
+
+def test_a_deadline_that_passes_without_a_run_ends_it_with_a_record() -> None:
+    trigger = {"key": "ready", "check": "exists", "deadline": "10:00"}
+    world = staged(pipeline(schedule={"trigger": trigger}), until="2026-03-05T09:00:00Z", steps=[])
+    world.clock.move_to(world.clock.now().replace(hour=10, minute=30))
+    assert watchdog.run(control_of(world)) == []
+    run = run_of(world)
+    current = catalog.in_force(control_of(world).store, "orders")
+    assert current is not None
+    assert (run.status, run.final_reason) == (RunStatus.FAILED_FINAL, FinalReason.DEADLINE_EXPIRED)
+    assert (run.version, run.attempt, run.source, run.config_version) == (1, 1, Source.FIRST, current.version)
+    assert run.opened_by == "watchdog: the trigger deadline passed"
+    assert (run.opened_at, run.ended_at) == (world.clock.now(), world.clock.now())
+    watchdog.run(control_of(world))
+    world._pump()
+    (event,) = [one for one in world.events if one.type is EventType.SENSOR_DEADLINE_EXPIRED]
+    assert event.message == f"orders: {run.message}"
+
+
+def test_hours_that_ran_keep_the_deadline_of_their_day() -> None:
+    trigger = {"key": "ready", "check": "exists", "deadline": "10:00"}
+    world = staged(pipeline(schedule={"trigger": trigger}), until="2026-03-05T09:00:00Z", steps=[])
+    write(world, "ready#2026-03-05T08", **READY)
+    settle(world)
+    world.clock.move_to(world.clock.now().replace(hour=10, minute=30))
+    watchdog.run(control_of(world))
+    assert world.run_of(of("2026-03-05")) is None
+    declared = {"trigger": trigger, "granularity": "day"}
+    world = staged(pipeline(schedule=declared), until="2026-03-05T09:00:00Z", steps=[])
+    control_of(world).store.commit([Put(records.run_record(of("2026-03-05T08"), keys.RUN), {"date": "2026-03-05T08"})])
+    world.clock.move_to(world.clock.now().replace(hour=10, minute=30))
+    watchdog.run(control_of(world))
+    assert run_of(world, of("2026-03-05")).final_reason is FinalReason.DEADLINE_EXPIRED, "its runs are days"
+
+
+# -------------------------------------------------------------------------------------------------- 7: post-run sensors
+
+POST_RUN: Final = {"rules": [{"key": "out", "check": "exists"}], "sensorTimeout": "2h"}
+
+
+def completed() -> FaultyWorld:
+    """`orders`, completed at twenty past midnight; its output is awaited until twenty past two."""
+    world = staged(pipeline(postRun=POST_RUN), until="2026-03-05T00:30:00Z")
+    assert run_of(world).status is RunStatus.COMPLETED
+    return world
+
+
+def missing(world: FaultyWorld, hour: int, minute: int) -> list[Event]:
+    world.clock.move_to(world.clock.now().replace(hour=hour, minute=minute, second=0))
+    assert watchdog.run(control_of(world)) == []
+    world._pump()
+    return [one for one in world.events if one.type is EventType.POST_RUN_SENSOR_MISSING]
+
+
+def test_output_that_never_comes_is_missed_once_when_it_is_due() -> None:
+    world = completed()
+    assert missing(world, 2, 19) == []
+    assert has(world, keys.AWAITED)
+    (event,) = missing(world, 2, 20)
+    assert (event.detail["keys"], event.detail["sensorTimeout"]) == (["out"], 7200)
+    assert event.message == "no post-run sensor of orders for 2026-03-05 came after its completion"
+    assert not has(world, keys.AWAITED)
+    item = {"attempt": 2, "completedAt": "2026-03-05T00:20:00Z", "dueAt": "2026-03-05T02:20:00Z"}
+    control_of(world).store.commit([Put(records.run_record(KEY, keys.AWAITED), item)])
+    assert len(missing(world, 3, 0)) == 1, "once for a run, its reruns included"
+    assert not has(world, keys.AWAITED)
+
+
+def test_output_that_came_is_not_missed_although_nobody_saw_it_come() -> None:
+    world = completed()
+    item = records.sensor_item({"rows": 1}, world.clock.now())
+    control_of(world).store.commit([Put(records.control_key(KEY.pk, keys.sensor_sk("out")), item)])
+    assert missing(world, 2, 30) == []
+    assert not has(world, keys.AWAITED)
+
+
+def test_a_record_of_awaited_output_that_says_too_little_or_whose_run_is_gone_is_no_alert() -> None:
+    world = completed()
+    store = control_of(world).store
+    for item in (
+        {"attempt": 1, "dueAt": "2026-03-05T02:20:00Z"},
+        {"attempt": 1, "completedAt": "2026-03-05T00:20:00Z"},
+    ):
+        store.commit([Put(records.run_record(KEY, keys.AWAITED), item)])
+        assert missing(world, 2, 30) == []
+    whole = {"attempt": 1, "completedAt": "2026-03-05T00:20:00Z", "dueAt": "2026-03-05T02:20:00Z"}
+    gone = records.run_record(of("2026-03-01"), keys.AWAITED)
+    store.commit([Put(gone, whole), Delete(records.run_record(KEY, keys.AWAITED))])
+    assert missing(world, 2, 30) == []
+    assert store.get(gone) is None
+
+
+# ------------------------------------------------------------------------------------------------------------ 5, 8: SLA
+
+
+def test_an_alert_whose_timer_was_lost_is_given_by_the_pass() -> None:
+    sla = {"deadline": "02:00", "dayOffset": 0}
+    waits = {"rules": [{"key": "rows", "check": "exists"}]}
+    world = staged(pipeline(sla=sla, validation=waits), until="2026-03-05T00:15:00Z")
+    world.engine.timers.cancel(sla_monitor.timer_name(KEY, SlaKind.BREACH))
+    world.clock.move_to(world.clock.now().replace(hour=2, minute=1))
+    watchdog.run(control_of(world))
+    watchdog.run(control_of(world))
+    assert count_events(world, EventType.SLA_BREACH) == 1
+
+
+def test_a_period_that_is_due_has_its_sla_although_nothing_has_opened_it() -> None:
+    world = staged(pipeline(sla={"deadline": "14:00", "dayOffset": 0}), until=NOON, steps=[])
+    control_of(world).store.commit([Delete(records.run_record(KEY, keys.SLA))])
+    watchdog.run(control_of(world))
+    assert has(world, keys.SLA)
