@@ -108,6 +108,7 @@ def test_a_folder_tells_of_its_loss_and_of_its_return_once_each() -> None:
     assert lost.detail == {"folder": "/etc/interlock", "reason": "it is not there", "pipelines": 2}
     assert "is back: it is followed again" in back.message
     assert (lost.pipeline_id, back.pipeline_id) == (config_files.NOBODY, config_files.NOBODY)
+    assert {(one.schedule_id, one.date) for one in (lost, back)} == {("", "")}
 
 
 def test_the_file_of_a_pipeline_is_known_and_that_of_another_is_not() -> None:

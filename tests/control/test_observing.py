@@ -3,11 +3,15 @@
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import pytest
+
 from interlock.config.stored import read_stored
-from interlock.control import catalog, records, writing
+from interlock.control import after_run, catalog, records, writing
+from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.keys import RunKey
 from interlock.model.run import Run, RunStatus, SlaState
+from interlock.ports.store import Delete
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
 from tests.safety.faults import FaultyWorld
@@ -63,7 +67,7 @@ def test_a_sensor_that_was_deleted_makes_no_rule_pass() -> None:
     assert not writing.delete_sensor(world.engine.control, "orders", "rows")
 
 
-# ----------------------------------------------------------------------------------------------- first arrivals
+# ------------------------------------------------------------------------------------------------------- first arrivals
 
 
 ARRIVING: dict[str, Any] = ORDERS | {
@@ -104,7 +108,7 @@ def test_a_first_arrival_that_does_not_open_the_run_is_remembered_except_on_an_e
     assert sla_of(world, "2026-03-02") is None
 
 
-# ---------------------------------------------------------------------------------- the first arrival, under a run
+# --------------------------------------------------------------------------------------- the first arrival, under a run
 
 CRON: Final = RunKey("orders", "cron", "2026-03-05")
 GO: Final = {"key": "go", "check": "equals", "field": "status", "value": "ready"}
@@ -173,3 +177,28 @@ def test_a_completed_run_has_no_clock_to_start() -> None:
     settle(world)
     assert arrival(world) == before
     assert run_of(world, CRON).first_completed_at is not None
+
+
+def test_a_completed_run_whose_sla_is_gone_gets_no_new_one() -> None:
+    world = opened_by_a_tick({"maxDuration": "2h"})
+    write(world, "rows", count=1)
+    later(world, minutes=30)
+    run = run_of(world, CRON)
+    assert (run.first_completed_at is not None, run.sla_closed) == (True, False)
+    control_of(world).store.commit([Delete(records.run_record(CRON, keys.SLA))])
+    write(world, "go", status="ready")
+    settle(world)
+    assert arrival(world) is None
+
+
+# ----------------------------------------------------------------------------------------- the looks after a completion
+
+
+@pytest.mark.parametrize(("window", "armed"), [("10m", True), ("9m", False)])
+def test_the_first_look_after_a_completion_is_armed_if_it_is_within_the_window(window: str, armed: bool) -> None:
+    post_run = {"rules": [{"key": "out", "check": "exists"}], "evaluation": {"window": window, "interval": "10m"}}
+    world = staged(pipeline(postRun=post_run), until="2026-03-05T00:25:00Z")
+    run = run_of(world)
+    assert run.ended_at is not None
+    timer = world.engine.timers.get(after_run.recheck_timer(run, run.ended_at).name)
+    assert (timer.at if timer is not None else None) == (run.ended_at + timedelta(minutes=10) if armed else None)

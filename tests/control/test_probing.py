@@ -1,19 +1,23 @@
 """Looks as records: claimed once, recorded once, whatever dies in between."""
 
+import dataclasses
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from interlock.config.stored import read_stored
 from interlock.control import catalog, probing, records, writing
 from interlock.control.attempts import opening
 from interlock.control.probing import Claim
 from interlock.control.views import explain
 from interlock.model import keys
+from interlock.model.config import PipelineConfig
 from interlock.model.errors import InvalidValueError, UnknownPipelineError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
-from interlock.model.run import RunStatus
+from interlock.model.run import Run, RunStatus
+from interlock.ports.store import Delete, Put
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
 
@@ -200,7 +204,7 @@ def test_what_others_write_counts_while_no_look_is_due() -> None:
     assert stage.status() is RunStatus.RUNNING
 
 
-# -------------------------------------------------------------------------------------------------------- by hand
+# -------------------------------------------------------------------------------------------------------------- by hand
 
 
 def test_a_person_may_have_a_probe_look_and_nothing_is_recorded_of_it() -> None:
@@ -234,3 +238,129 @@ def test_without_a_date_a_dated_probe_looks_for_the_latest_period_that_waits_or_
     assert probing.try_out(stage.control, "gold", "rows", None).config == {"path": "x/2026-02-27"}
     stage.later(minutes=1)
     assert probing.try_out(stage.control, "gold", "rows", None).config == {"path": f"x/{DAY}"}
+
+
+# ----------------------------------------------------------------------------------------------- looks of an evaluation
+
+
+def waiting(**probe: Any) -> tuple[Stage, Run]:
+    """A run that waits since 08:00; nobody has looked."""
+    stage = Stage(probe)
+    stage.later(minutes=1)
+    run = stage.run_of(KEY)
+    assert run is not None
+    assert run.status is RunStatus.PENDING
+    return stage, run
+
+
+def test_an_evaluation_claims_the_looks_that_it_would_wait_for_once() -> None:
+    stage, run = waiting()
+    (claim,) = probing.claim_awaited(stage.control, run)
+    assert (claim.request.key, claim.request.date, claim.request.config) == ("rows", "", {"path": "x"})
+    assert claim.state.started_at == stage.clock.now()
+    assert claim.state.ends_by == stage.clock.now() + claim.request.timeout + timedelta(seconds=5)
+    assert (claim.interval, claim.state.version) == (timedelta(minutes=5), 1)
+    assert probing.claim_awaited(stage.control, run) == [], "it is under way"
+    stage.later(minutes=5)
+    (again,) = probing.claim_awaited(stage.control, run)
+    assert again.state.version == 2
+    assert again.state.look != claim.state.look
+
+
+def test_an_evaluation_of_a_dated_probe_looks_for_its_own_period() -> None:
+    stage, run = waiting(config={"path": "in/${DATE}.csv"})
+    (claim,) = probing.claim_awaited(stage.control, run)
+    assert (claim.state.key, claim.request.date) == (f"rows#{DAY}", DAY)
+
+
+def test_an_evaluation_claims_no_look_that_it_does_not_read_or_that_nobody_can_take() -> None:
+    stage, run = waiting()
+    document = dict(stage.scenario.pipelines[0].document)
+    document["probes"] = [{"key": "other", "type": "file", "config": {"path": "x"}}]
+    config = read_stored(document, {})
+    assert isinstance(config, PipelineConfig)
+    catalog.apply_config(stage.control, config, document)
+    assert probing.claim_awaited(stage.control, run) == [], "its rules do not read it"
+    stage, run = waiting()
+    assert probing.claim_awaited(dataclasses.replace(stage.control, probes=None), run) == []
+    catalog.delete_config(stage.control, "gold")
+    assert probing.claim_awaited(stage.control, run) == [], "the pipeline is gone"
+
+
+def test_a_look_that_fails_is_recorded_with_the_beginning_of_its_error() -> None:
+    stage, run = waiting()
+    (claim,) = probing.claim_awaited(stage.control, run)
+    probing.failed(stage.control, claim, "x" * 900)
+    state = stage.engine.store.get(records.control_key(keys.pipeline_pk("gold"), keys.PROBE + "rows"))
+    assert state is not None
+    assert (state["failing"], state["error"], state["endedAt"]) == (True, "x" * 500, "2026-03-02T08:00:00Z")
+    assert state["ttl"] == int((stage.clock.now() + timedelta(days=7, minutes=10)).timestamp())
+    (event,) = [
+        one.item
+        for one in stage.engine.store.query(Table.EVENTS, keys.pipeline_pk("gold"))
+        if one.item["type"] == EventType.PROBE_FAILED
+    ]
+    assert event["detail"] == {"key": "rows", "error": "x" * 500}
+    stage.later(minutes=5)
+    (again,) = probing.claim_awaited(stage.control, run)
+    assert (again.state.failing, again.state.error) == (True, "x" * 500), "until a look succeeds"
+
+
+def test_a_look_that_fails_lets_an_earlier_observation_count_again() -> None:
+    stage, _ = waiting(ttl="3h")
+    probing.succeeded(stage.control, stage.claim(), {"count": 1})
+    stage.clock.move_to(stage.clock.now() + timedelta(minutes=30))
+    stage.later(seconds=0)
+    before = records.get_active(stage.engine.store, KEY)
+    assert before is not None
+    probing.failed(stage.control, stage.claim(), "down")
+    after = records.get_active(stage.engine.store, KEY)
+    assert after is not None
+    assert after.wake_seq == before.wake_seq + 1
+    stage.rest()
+    assert stage.status() is RunStatus.RUNNING
+
+
+def test_a_look_that_fails_without_an_earlier_observation_wakes_nobody() -> None:
+    stage, _ = waiting()
+    before = records.get_active(stage.engine.store, KEY)
+    probing.failed(stage.control, stage.claim(), "down")
+    assert records.get_active(stage.engine.store, KEY) == before
+
+
+def test_what_may_not_be_stored_is_a_failed_look() -> None:
+    stage, _ = waiting()
+    probing.succeeded(stage.control, stage.claim(), {"text": "x" * 400_000})
+    assert records.get_sensors(stage.engine.store, "gold", ["rows"]) == {}
+    assert stage.count_events(EventType.PROBE_FAILED) == 1
+
+
+def test_a_probe_that_has_changed_looks_at_once_and_forgets_its_failure() -> None:
+    stage, run = waiting()
+    probing.failed(stage.control, stage.claim(), "down")
+    document = dict(stage.scenario.pipelines[0].document)
+    document["probes"] = [{"key": "rows", "type": "file", "config": {"path": "y"}}]
+    config = read_stored(document, {})
+    assert isinstance(config, PipelineConfig)
+    catalog.apply_config(stage.control, config, document)
+    (claim,) = probing.claim_awaited(stage.control, run)
+    assert (claim.request.config, claim.state.failing, claim.state.error) == ({"path": "y"}, False, "")
+
+
+def test_a_period_that_was_given_up_is_looked_for_while_it_may_open_again() -> None:
+    stage = Stage({"config": {"path": "in/${DATE}.csv"}})
+    stage.later(minutes=1)
+    stage.later(hours=1)
+    assert stage.status() is RunStatus.FAILED_FINAL
+    assert stage.claim().request.date == DAY
+    stage.engine.store.commit([Delete(records.run_record(KEY, keys.EXHAUSTED))])
+    stage.later(minutes=5)
+    assert not isinstance(probing.claim_next(stage.control, "gold", "rows"), Claim)
+
+
+def test_a_pipeline_whose_config_is_invalid_has_no_probe_to_try() -> None:
+    stage = Stage()
+    where = records.control_key(keys.pipeline_pk("gold"), keys.CONFIG)
+    stage.engine.store.commit([Put(where, {"document": {"pipeline": {"id": "gold"}}})])
+    with pytest.raises(InvalidValueError, match="the config of gold is invalid: it is not run, nor are its probes"):
+        probing.try_out(stage.control, "gold", "rows", None)

@@ -11,9 +11,9 @@ from interlock.alerts.messages import one_line
 from interlock.control import records, sla_monitor
 from interlock.model import keys
 from interlock.model.errors import InterlockError, InvalidValueError
-from interlock.model.events import Event, EventType
+from interlock.model.events import CATALOGUE, Event, EventType
 from interlock.model.run import RunStatus, SlaOutcome
-from interlock.ports.store import Delete
+from interlock.ports.store import Delete, Put
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
 from tests.safety.faults import FaultyWorld
@@ -82,7 +82,7 @@ def test_a_run_that_was_held_says_why_it_ended() -> None:
     assert "`interlock why orders --date 2026-03-02`" in found.detail["actionHint"]
 
 
-# -------------------------------------------------------------------------------------------------------- its modes
+# ------------------------------------------------------------------------------------------------------------ its modes
 
 SLA: Final = {"deadline": "02:00", "expectedDuration": "30m", "dayOffset": 0}
 WAITS: Final = {"rules": [{"key": "rows", "check": "exists"}]}
@@ -178,6 +178,8 @@ def test_nobody_waits_for_a_run_that_ended_and_whose_pipeline_was_deleted_since(
     state = records.get_sla(control.store, KEY)
     assert state is not None
     assert state.outcome is SlaOutcome.CANCELLED
+    assert fired_late(world) == []
+    assert records.get_sla(control.store, KEY) == state, "it is closed once"
 
 
 def test_a_retry_that_waits_is_what_an_alert_says_and_a_config_that_is_gone_too() -> None:
@@ -191,3 +193,102 @@ def test_a_retry_that_waits_is_what_an_alert_says_and_a_config_that_is_gone_too(
     assert found.detail["waitingFor"] == ["the retry"]
     assert "lost executor" in found.detail["actionHint"]
     assert found.detail["dedupKey"] == "orders/stream/2026-03-05/SLA_BREACH"
+
+
+# --------------------------------------------------------------------------------------------------- what an alert says
+
+
+def alerts(world: FaultyWorld, *types: EventType) -> list[Event]:
+    world._pump()
+    return [event for event in world.events if event.type in types]
+
+
+def test_each_kind_of_alert_says_what_it_is_about_with_its_instants() -> None:
+    sla = {"deadline": "02:00", "readyBy": "01:00", "expectedDuration": "30m", "dayOffset": 0}
+    schedule = {"trigger": {"key": "ready", "check": "exists"}, "evaluation": {"window": "9h"}}
+    world = staged(pipeline(sla=sla, schedule=schedule, validation=WAITS), until="+15m")
+    later(world, hours=2)
+    (late,) = alerts(world, EventType.READINESS_LATE)
+    assert "is not ready, and should have been by 01:00 (2026-03-05T01:00:00Z)" in late.message
+    (warning,) = alerts(world, EventType.SLA_WARNING)
+    assert "may miss its deadline (2026-03-05T02:00:00Z)" in warning.message
+    (breach,) = alerts(world, EventType.SLA_BREACH)
+    assert "has missed its deadline (2026-03-05T02:00:00Z): waiting for rows (no sensor rows)" in breach.message
+    assert breach.detail["status"] == "waiting"
+    state = records.get_sla(control_of(world).store, KEY)
+    assert state is not None
+    assert [kind.value for kind in state.fired] == ["readiness", "warning", "breach"]
+
+
+def test_a_duration_that_is_over_is_said_to_be() -> None:
+    schedule = {"trigger": {"key": "ready", "check": "exists"}, "evaluation": {"window": "9h"}}
+    world = staged(pipeline(sla={"maxDuration": "1h"}, schedule=schedule, validation=WAITS), until="+15m")
+    later(world, hours=2)
+    (warning,) = alerts(world, EventType.RELATIVE_SLA_WARNING)
+    assert "may miss its deadline (2026-03-05T01:10:00Z)" in warning.message
+    (breach,) = alerts(world, EventType.RELATIVE_SLA_BREACH)
+    assert "has missed its deadline (2026-03-05T01:10:00Z)" in breach.message
+
+
+@pytest.mark.parametrize("critical", [True, False])
+def test_a_critical_pipeline_s_alerts_are_more_severe(critical: bool) -> None:
+    sla = SLA | {"critical": critical}
+    world = staged(pipeline(sla=sla, validation=WAITS), until="+15m")
+    later(world, hours=2)
+    (breach,) = alerts(world, EventType.SLA_BREACH)
+    usual = CATALOGUE[EventType.SLA_BREACH].severity
+    assert breach.severity is (usual.raised() if critical else usual)
+
+
+def test_a_period_that_nothing_has_opened_says_so() -> None:
+    world = staged(pipeline(sla=SLA), until="+5m", steps=[])
+    item = records.sensor_item({"status": "ready"}, world.clock.now())
+    control_of(world).store.commit([Put(records.control_key(KEY.pk, keys.sensor_sk("ready")), item)])
+    world.clock.move_to(world.clock.now().replace(hour=2))
+    asked(world, "reconcile")
+    assert "breach" in asked(world, "fire-alert")["fired"]
+    (breach,) = alerts(world, EventType.SLA_BREACH)
+    assert (breach.detail["status"], breach.detail["waitingFor"]) == ("not started", ["its start"])
+    assert breach.message.endswith(": not started; waiting for its start")
+    assert breach.detail["actionHint"].startswith("the rules pass but nothing has opened the run: look at ")
+
+
+def test_a_run_whose_job_is_about_to_start_says_so() -> None:
+    world = staged(pipeline(sla=SLA, validation=WAITS), until="+15m")
+    item = records.sensor_item({"n": 1}, world.clock.now())
+    control_of(world).store.commit([Put(records.control_key(KEY.pk, keys.sensor_sk("rows")), item)])
+    assert fired_late(world) == ["breach"]
+    (breach,) = alerts(world, EventType.SLA_BREACH)
+    assert breach.detail["waitingFor"] == ["its start"]
+    assert breach.detail["actionHint"].startswith("the rules pass: its job is about to be started; ")
+
+
+def test_the_promise_of_a_pipeline_that_is_gone_is_withdrawn_and_alerts_nobody() -> None:
+    world = staged(pipeline(sla=SLA), until="+5m", steps=[])
+    asked(world, "reconcile")
+    assert records.get_sla(control_of(world).store, KEY) is not None
+    control_of(world).store.commit([Delete(records.control_key(KEY.pk, keys.CONFIG))])
+    assert fired_late(world) == []
+    assert records.get_sla(control_of(world).store, KEY) is None
+
+
+def test_an_alert_is_given_by_the_state_as_it_is_and_its_version_counts() -> None:
+    world = staged(pipeline(sla=SLA, validation=WAITS), until="+15m")
+    before = records.get_sla(control_of(world).store, KEY)
+    assert asked(world, "fire-alert") == {"fired": []}, "nothing is due"
+    assert records.get_sla(control_of(world).store, KEY) == before
+    fired_late(world)
+    after = records.get_sla(control_of(world).store, KEY)
+    assert before is not None
+    assert after is not None
+    assert after.version == before.version + 1
+    assert asked(staged(pipeline(), until="+1m", steps=[]), "fire-alert") == {"fired": []}
+
+
+@pytest.mark.parametrize("document", [{"pipeline": {"id": "orders"}}, pipeline(sla=SLA, dryRun=True)])
+def test_a_run_that_ended_is_abandoned_only_if_its_pipeline_became_a_dry_run(document: dict[str, Any]) -> None:
+    world = staged(pipeline(sla=SLA, validation=WAITS), until="+15m")
+    later(world, hours=1)
+    assert run_of(world).status is RunStatus.FAILED_FINAL
+    control_of(world).store.commit([Put(records.control_key(KEY.pk, keys.CONFIG), {"document": document})])
+    assert fired_late(world) == ([] if document.get("dryRun") else ["breach"])

@@ -1,5 +1,7 @@
 """Writing from outside: reports of how a job ended, and sensors with what their writers are warned of."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -7,16 +9,18 @@ import pytest
 
 from interlock.control import catalog, records, writing
 from interlock.control.attempts import completion
+from interlock.control.context import Auditing
 from interlock.control.views import pipeline_views
 from interlock.model import keys
+from interlock.model.audit import Actor, ActorKind, AuditAction, AuditNote
 from interlock.model.errors import AlreadyReportedError, InterlockError, UnknownPipelineError
 from interlock.model.events import EventType
-from interlock.model.run import FinalReason, JobEvent, JobRecord, RunStatus
-from interlock.ports.store import Put
+from interlock.model.run import FailureCategory, FinalReason, JobEvent, JobRecord, RunStatus
+from interlock.ports.store import Delete, Put, Write
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
 from tests.safety.faults import FaultyWorld
-from tests.safety.interleaving import interrupted
+from tests.safety.interleaving import InterleavingStore, interrupted
 from tests.safety.stage import KEY, control_of, count_events, pipeline, run_of, settle, staged
 
 DRY: Final = pipeline() | {"dryRun": True}
@@ -75,7 +79,7 @@ def test_a_failure_that_a_dry_run_hears_of_is_its_own_only_if_no_job_of_ours_run
     )
 
 
-# ---------------------------------------------------------------------------------------------------------- sensors
+# -------------------------------------------------------------------------------------------------------------- sensors
 
 _START = datetime(2026, 3, 2, 8, tzinfo=UTC)
 
@@ -202,3 +206,116 @@ def test_an_end_that_comes_while_the_run_is_ended_otherwise_is_not_logged() -> N
     assert not writing.job_ended(interrupted(control, end, lambda writes: len(writes) == 2), KEY, 1)
     assert run_of(world).final_reason is FinalReason.INFRA
     assert records.job_log(control.store, KEY) == []
+
+
+# ------------------------------------------------------------------------------------------- what a report may be about
+
+
+def test_only_an_outcome_can_be_reported() -> None:
+    with pytest.raises(InterlockError, match="is not an outcome: report success, fail or timeout"):
+        writing.report_job(control_of(running()), KEY, JobEvent.VALIDATION_EXHAUSTED)
+
+
+def test_a_report_is_logged_with_what_it_says() -> None:
+    world = running()
+    reported = writing.report_job(
+        control_of(world), KEY, JobEvent.FAIL, category=FailureCategory.PERMANENT, error="x" * 3000
+    )
+    assert (reported.category, reported.error) == (FailureCategory.PERMANENT, "x" * 2000)
+    assert (reported.run_id, reported.reported_by, reported.at) == (
+        run_of(world).run_id, "report", world.clock.now(),
+    )  # fmt: skip
+    assert writing.report_job(control_of(world), KEY, JobEvent.FAIL, by="ann").reported_by == "ann"
+
+
+def test_a_run_that_never_was_or_has_started_no_job_has_nothing_to_report_on() -> None:
+    world = staged(pipeline(), until="+1m", steps=[])
+    with pytest.raises(InterlockError, match="has never run: nothing to report on"):
+        writing.report_job(control_of(world), KEY, JobEvent.SUCCESS)
+    waits = staged(pipeline(validation={"rules": [{"key": "rows", "check": "exists"}]}), until="+15m")
+    for attempt in (None, 1):
+        with pytest.raises(InterlockError, match="attempt 1 has not started a job yet: nothing to report on"):
+            writing.report_job(control_of(waits), KEY, JobEvent.SUCCESS, attempt=attempt)
+
+
+def test_a_run_that_is_over_is_reported_on_only_by_its_attempt_or_its_run_id() -> None:
+    world = running()
+    completion.fail_final(control_of(world), KEY, 1, FinalReason.STALE, "nothing was heard of it")
+    with pytest.raises(InterlockError, match=r"has no active attempt \(attempt 1 is FAILED_FINAL\): name the attempt"):
+        writing.report_job(control_of(world), KEY, JobEvent.SUCCESS)
+    run_id = run_of(world).run_id
+    assert writing.report_job(control_of(world), KEY, JobEvent.FAIL, attempt=1).run_id == run_id
+    assert writing.report_job(control_of(world), KEY, JobEvent.SUCCESS, run_id=run_id).attempt == 1
+    settle(world)
+    assert run_of(world).status is RunStatus.COMPLETED, "a late success"
+
+
+def test_a_dry_run_is_reported_on_once_it_was_observed() -> None:
+    world = staged(pipeline(dryRun=True), until="+5m")
+    with pytest.raises(InterlockError, match="is a dry run that has not been observed yet: nothing to report on"):
+        writing.report_job(control_of(world), KEY, JobEvent.SUCCESS)
+    observed = staged(pipeline(dryRun=True), until="+15m")
+    assert writing.report_job(control_of(observed), KEY, JobEvent.SUCCESS).attempt == 1
+    assert (
+        writing.report_job(control_of(observed), KEY, JobEvent.SUCCESS, attempt=3, run_id="theirs").run_id == "theirs"
+    )
+
+
+# ------------------------------------------------------------------------------------------- what writers are warned of
+
+
+def test_a_sensor_that_nothing_reads_is_stored_with_a_warning_that_says_what_is_read() -> None:
+    config = pipeline(postRun={"rules": [{"key": "out", "check": "exists"}]})
+    control = control_of(staged(config, until="+1m", steps=[]))
+    (warning,) = writing.write_sensor(control, "orders", "redy", {"n": 1}).warnings
+    assert warning == "no rule of orders reads 'redy': it reads ready, out"
+    for key in ("ready", "out", "out#2026-03-05"):
+        assert writing.write_sensor(control, "orders", key, {"n": 1}).warnings == ()
+    now = int(control.now().timestamp())
+    both = writing.write_sensor(control, "orders", "redy", {"date": "soon"}, ttl=now).warnings
+    assert [text.partition(":")[0] for text in both] == [
+        "no run is started", "no rule of orders reads 'redy'",
+        f"ttl {now} is in the past, so the sensor counts as absent",
+    ]  # fmt: skip
+
+
+def test_a_sensor_of_a_pipeline_whose_config_is_invalid_is_stored_without_warnings() -> None:
+    world = staged(pipeline(), until="+1m", steps=[])
+    store(world, INVALID)
+    written = writing.write_sensor(control_of(world), "orders", "anything", {"n": 1})
+    assert (written.pipeline, written.key, written.warnings) == ("orders", "anything", ())
+    assert written.received_at == world.clock.now()
+
+
+def test_a_sensor_of_an_unknown_pipeline_is_neither_written_nor_deleted() -> None:
+    control = control_of(staged(pipeline(), until="+1m", steps=[]))
+    with pytest.raises(UnknownPipelineError, match="there is no pipeline 'order'"):
+        writing.write_sensor(control, "order", "ready", {"n": 1})
+    with pytest.raises(UnknownPipelineError):
+        writing.delete_sensor(control, "order", "ready")
+    with pytest.raises(InterlockError):
+        writing.delete_sensor(control, "orders", "")
+
+
+@pytest.mark.parametrize(
+    ("sensors", "actions"),
+    [(True, [AuditAction.SENSOR_WRITTEN, AuditAction.SENSOR_DELETED]), (False, [AuditAction.SENSOR_DELETED])],
+    ids=["with sensors", "without"],
+)
+def test_a_write_is_noted_where_the_trail_holds_sensors_and_a_deletion_always(
+    sensors: bool, actions: list[AuditAction]
+) -> None:
+    control = control_of(staged(pipeline(), until="+1m", steps=[]))
+    notes: list[AuditNote] = []
+
+    def watch(writes: Sequence[Write]) -> None:
+        notes.extend(one.note for one in writes if isinstance(one, Put | Delete) and one.note is not None)
+
+    ann = replace(control, auditing=Auditing(sensors=sensors)).acting(Actor(ActorKind.TOKEN, "ann", "192.0.2.7"))
+    ann = replace(ann, store=InterleavingStore(control.store, watch))
+    writing.write_sensor(ann, "orders", "ready", {"n": 1})
+    writing.delete_sensor(ann, "orders", "ready")
+    assert [one.action for one in notes] == actions
+    assert {one.subject for one in notes} == {"ready"}
+    writing.write_sensor(replace(ann, auditing=None), "orders", "ready", {"n": 1})
+    assert len(notes) == len(actions)

@@ -1,14 +1,19 @@
 """What `why` promises comes: which period is meant, and which alerts are announced for it."""
 
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import pytest
 
+from interlock.control.views import explain as explain_module
 from interlock.control.views.explain import explain
+from interlock.control.views.run_views import Attempt
 from interlock.decide.why import Explanation
+from interlock.model.run import FailureCategory, JobEvent, JobRecord
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
 
+NOON: Final = datetime(2026, 3, 2, 12, tzinfo=UTC)
 LANDED = {"key": "landed", "check": "equals", "field": "status", "value": "done"}
 ORDERS: dict[str, Any] = {
     "pipeline": {"id": "orders"},
@@ -98,7 +103,7 @@ def test_no_command_is_recommended_that_would_be_refused_for_want_of_such_a_peri
     assert "interlock rerun" not in str(found)
 
 
-# ------------------------------------------------------------------------------- failed attempts and re-opened runs
+# ----------------------------------------------------------------------------------- failed attempts and re-opened runs
 
 
 RETRIED = ORDERS | {
@@ -220,3 +225,56 @@ def test_a_run_that_gave_up_shows_what_would_open_it_again() -> None:
     found = asked(COUNTED, "2026-03-02T10:30:00Z", rows("08:05:00", 20), rows("10:20:00", 70))
     assert found.state == "held"
     assert "70" in rules_of(found)
+
+
+# -------------------------------------------------------------------------------------------------------- what opens it
+
+
+@pytest.mark.parametrize("trigger", [None, LANDED], ids=["by the clock", "by its sensor"])
+def test_an_inclusion_date_is_opened_by_the_clock_unless_it_has_a_trigger(trigger: dict[str, Any] | None) -> None:
+    dated: dict[str, Any] = {"include": {"dates": ["2026-03-05"]}, "time": "06:00"}
+    schedule = dated if trigger is None else dated | {"trigger": trigger}
+    found = asked(ORDERS | {"schedule": schedule}, "2026-03-02T07:30:00Z", date="2026-03-05")
+    said = [line for line in next_of(found) if line.endswith("the clock opens it")]
+    assert [line[:17] for line in said] == ([] if trigger else ["2026-03-05 06:00Z"])
+
+
+def test_of_several_schedules_that_which_ran_is_meant_or_that_of_the_latest_period() -> None:
+    config = {name: part for name, part in DAILY.items() if name != "schedule"} | {
+        "schedules": [{"id": "x", "cron": "0 8 * * *"}, {"id": "y", "cron": "0 20 * * *"}]
+    }
+    evening = asked(config, "2026-03-02T20:30:00Z")
+    assert (evening.schedule, evening.date) == ("y", "2026-03-02")
+    morning = asked(config, "2026-03-02T08:30:00Z", date="2026-03-02")
+    assert morning.schedule == "x"
+    named = asked(config, "2026-03-02T08:30:00Z", date="2026-03-02", schedule="y")
+    assert named.schedule == "y"
+
+
+def test_an_excluded_day_is_meant_only_while_it_is_today() -> None:
+    config = DAILY | {"schedule": {"cron": "0 8 * * *", "exclude": {"dates": ["2026-03-03", "2026-03-04"]}}}
+    assert asked(config, "2026-03-03T09:00:00Z").date == "2026-03-03"
+    later = asked(config, "2026-03-04T07:00:00Z")
+    assert later.date == "2026-03-02", "the latest day that had a run"
+
+
+def test_what_an_attempt_s_job_said_is_that_of_its_last_failure_with_its_category() -> None:
+    said = Attempt(attempt=1, outcome="failed")
+
+    def line(error: str, event: JobEvent = JobEvent.FAIL, by: str = "", **more: Any) -> JobRecord:
+        return JobRecord(
+            pipeline="orders", schedule="cron", date="2026-03-02", event=event, attempt=1, at=NOON, error=error,
+            reported_by=by, **more,
+        )  # fmt: skip
+
+    lines = [
+        line("busy", JobEvent.INFRA_TRIGGER_FAILURE, category=FailureCategory.TRANSIENT),
+        line("no such column", category=FailureCategory.PERMANENT),
+        line(""),
+        line("not now", JobEvent.RERUN_REJECTED),
+        line("its poll window closed", by="interlock"),
+    ]
+    assert explain_module._error(said, lines) == "no such column (PERMANENT)"
+    assert explain_module._error(said, lines[3:]) == ""
+    assert explain_module._error(said, [line("odd")]) == "odd"
+    assert explain_module._error(Attempt(attempt=1, outcome="completed"), lines) == ""

@@ -1,22 +1,25 @@
 """Runs for readers: pages of them, and what is known of each attempt of one."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
+from msgspec.structs import replace
 
 from interlock.control import catalog, records, reruns
 from interlock.control.context import Control
 from interlock.control.views import run_views
-from interlock.control.views.run_views import RunDetail
+from interlock.control.views.event_views import EventView
+from interlock.control.views.run_views import Attempt, RunDetail
 from interlock.decide.reruns import Budget
 from interlock.model import keys
-from interlock.model.events import EventType
+from interlock.model.events import EventType, Severity
 from interlock.model.keys import RunKey
-from interlock.model.run import FinalReason, RunStatus, SlaOutcome, Source, Word
+from interlock.model.run import FinalReason, RerunRecord, RunStatus, SlaOutcome, Source, Word
 from interlock.ports.store import Put
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import KEY, control_of, later, pipeline, settle, staged, write
+from tests.safety.stage import KEY, control_of, later, pipeline, run_of, settle, staged, write
 
 START: Final = datetime(2026, 3, 5, tzinfo=UTC)
 READY: Final = {"key": "ready", "check": "equals", "field": "status", "value": "ready"}
@@ -33,7 +36,7 @@ def at(**delta: float) -> datetime:
     return START + timedelta(**delta)
 
 
-# ------------------------------------------------------------------------------------------------------------ pages
+# ---------------------------------------------------------------------------------------------------------------- pages
 
 
 def stored(control: Control, *slots: tuple[str, str]) -> None:
@@ -88,7 +91,7 @@ def test_a_run_in_one_line(control: Control) -> None:
     assert (one.opened_at, one.ended_at, one.duration_seconds) == (at(minutes=10), at(minutes=20), 600.0)
 
 
-# ---------------------------------------------------------------------------------------------------------- a run
+# ---------------------------------------------------------------------------------------------------------------- a run
 
 
 def test_a_run_that_never_was_is_none() -> None:
@@ -185,3 +188,117 @@ def test_how_an_attempt_ended_is_said_in_words(jobs: list[dict[str, Any]], outco
     found = detail(staged(pipeline(job=job), until="+40m", jobs=jobs))
     assert found.attempts[-1].outcome == outcome
     assert found.word is Word.FAILED
+
+
+# -------------------------------------------------------------------------------------------- attempts, by their events
+
+
+def shown(type_: EventType, minute: int, attempt: int | None = 1, **detail: Any) -> EventView:
+    number = {} if attempt is None else {"attempt": attempt}
+    return EventView(
+        id=f"{minute:013d}#{type_}#1~orders",
+        type=type_,
+        severity=Severity.INFO,
+        pipeline_id="orders",
+        schedule_id="stream",
+        date=KEY.date,
+        message="",
+        timestamp=at(minutes=minute),
+        detail=number | detail,
+    )
+
+
+def second_attempt(world: FaultyWorld, *events: EventView, reruns: Sequence[RerunRecord] = ()) -> list[Attempt]:
+    """The attempts of a run whose second attempt is under way, by these events."""
+    run = replace(run_of(world), attempt=2, source=Source.MANUAL, status=RunStatus.PENDING, final_reason=None)
+    return run_views.attempts_of(run, reruns, events)
+
+
+@pytest.fixture(name="world", scope="module")
+def fixture_world() -> FaultyWorld:
+    return staged(pipeline(), until="+30m")
+
+
+@pytest.mark.parametrize(
+    ("type_", "outcome"),
+    [
+        (EventType.JOB_COMPLETED, "completed"),
+        (EventType.JOB_FAILED, "failed"),
+        (EventType.JOB_TIMEOUT, "timed out"),
+        (EventType.JOB_POLL_EXHAUSTED, "poll window closed"),
+        (EventType.VALIDATION_EXHAUSTED, "evaluation window closed"),
+        (EventType.TRIGGER_UNCERTAIN, "start uncertain"),
+        (EventType.INFRA_FAILURE, "infrastructure failure"),
+        (EventType.SFN_TIMEOUT, "lease expired"),
+        (EventType.JOB_CANCELLED, "cancelled"),
+        (EventType.RUN_WITHDRAWN, "withdrawn"),
+    ],
+)
+def test_an_earlier_attempt_is_known_by_the_event_of_its_end(
+    world: FaultyWorld, type_: EventType, outcome: str
+) -> None:
+    first, _ = second_attempt(world, shown(type_, 9))
+    assert (first.attempt, first.outcome, first.ended_at) == (1, outcome, at(minutes=9))
+
+
+def test_an_earlier_attempt_is_known_by_all_its_events(world: FaultyWorld) -> None:
+    first, second = second_attempt(
+        world,
+        shown(EventType.TRIGGER_STARTED, 1, source="first", openedBy="sensor ready"),
+        shown(EventType.VALIDATION_PASSED, 2),
+        shown(EventType.JOB_TRIGGERED, 3, runId="r1", jobId="j1"),
+        shown(EventType.SLA_WARNING, 4),
+        shown(EventType.JOB_FAILED, 5),
+        shown(EventType.RUN_WITHDRAWN, 6),
+        shown(EventType.JOB_COMPLETED, 7, attempt=None),
+        shown(EventType.JOB_COMPLETED, 8, attempt=3),
+    )
+    assert (first.source, first.opened_by, first.opened_at) == (Source.FIRST, "sensor ready", at(minutes=1))
+    assert (first.passed_at, first.triggered_at) == (at(minutes=2), at(minutes=3))
+    assert (first.requested_by, first.reason) == ("", "")
+    assert (first.run_id, first.job_id) == ("r1", "j1"), "kept, where its end does not repeat them"
+    assert (first.outcome, first.ended_at) == ("failed", at(minutes=5)), "it had ended when it was withdrawn"
+    assert (second.attempt, second.source, second.outcome) == (2, Source.MANUAL, "")
+
+
+def test_a_source_that_is_none_is_left_out(world: FaultyWorld) -> None:
+    first, _ = second_attempt(world, shown(EventType.TRIGGER_STARTED, 1, source="magic"))
+    assert (first.source, first.opened_by) == (None, "")
+
+
+def test_a_rerun_record_says_more_than_the_event_of_its_opening(world: FaultyWorld) -> None:
+    asked = RerunRecord(
+        pipeline="orders", schedule="stream", date=KEY.date, attempt=1, source=Source.MANUAL, at=at(minutes=1),
+        reason="bad rows", requested_by="ana",
+    )  # fmt: skip
+    unknown = replace(asked, attempt=7)
+    first, _ = second_attempt(world, reruns=[asked, unknown])
+    assert (first.source, first.opened_at, first.reason, first.requested_by) == (
+        Source.MANUAL, at(minutes=1), "bad rows", "ana",
+    )  # fmt: skip
+    opened = shown(EventType.TRIGGER_STARTED, 2, source="manual")
+    assert second_attempt(world, opened, reruns=[asked])[0].opened_at == at(minutes=2)
+
+
+def test_the_end_of_the_latest_attempt_is_its_final_reason_where_no_event_tells_of_it(world: FaultyWorld) -> None:
+    run = replace(run_of(world), status=RunStatus.FAILED_FINAL, final_reason=FinalReason.STALE)
+    assert run_views.attempts_of(run, [], [])[0].outcome == "stale"
+    assert run_views.attempts_of(run, [], [shown(EventType.SFN_TIMEOUT, 9)])[0].outcome == "lease expired"
+    done = replace(run, status=RunStatus.COMPLETED, final_reason=None)
+    assert run_views.attempts_of(done, [], [])[0].outcome == ""
+
+
+def test_a_job_that_ended_before_it_began_has_no_duration(world: FaultyWorld) -> None:
+    run = run_of(world)
+    assert run_views.summary_of(run).duration_seconds == 600.0
+    assert run_views.summary_of(replace(run, ended_at=at(minutes=10))).duration_seconds == 0.0
+    assert run_views.summary_of(replace(run, ended_at=at(minutes=9))).duration_seconds is None
+    assert run_views.summary_of(replace(run, triggered_at=None)).duration_seconds is None
+
+
+def test_the_rules_of_a_decided_run_are_those_of_its_own_attempt() -> None:
+    world = retried()
+    found = detail(world)
+    assert [one.key for one in found.rules] == ["ready"]
+    control_of(world).store.commit([records.put_run(replace(run_of(world), attempt=3, version=99), run_of(world))])
+    assert detail(world).rules == [], "of that attempt nothing is known"

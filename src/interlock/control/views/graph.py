@@ -78,11 +78,12 @@ def around(
         else Node(id=name, owner="", known=True, hidden=True)
         for name, stored in found.items()
     ]
+    configs = [stored.config for stored in found.values() if stored is not None and stored.config is not None]
     edges = [
-        Edge(from_=entry.pipeline, to=name, require=entry.require, marker=_marker(store, stored, entry, period))
-        for name, stored in found.items()
-        for entry in _after(stored)
-        if entry.pipeline in found and (visible is None or name in visible)
+        Edge(from_=entry.pipeline, to=config.id, require=entry.require, marker=_marker(store, config, entry, period))
+        for config in configs
+        for entry in config.after
+        if entry.pipeline in found and (visible is None or config.id in visible)
     ]
     return Graph(nodes=nodes, edges=edges, left_out=left_out)
 
@@ -140,10 +141,9 @@ def _alert(store: Store, key: RunKey, word: Word) -> Literal["at-risk", "breache
 
 
 def _marker(
-    store: Store, stored: Stored | None, entry: Upstream, date: str | None
+    store: Store, config: PipelineConfig, entry: Upstream, date: str | None
 ) -> Literal["present", "awaited"] | None:
-    config = stored.config if stored is not None else None
-    if config is None or date is None:
+    if date is None:
         return None
     key = RunKey(config.id, config.all_schedules[0].schedule_id, date)
     try:
