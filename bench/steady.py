@@ -69,7 +69,7 @@ async def run(port: int, events: float, seconds: float) -> dict[str, Any]:
     async with asyncio.TaskGroup() as runs:
         for slot in slots(taken, datetime.now(UTC)):
             due = begun + made * EVENTS_OF_A_RUN / events
-            if due > begun + seconds:
+            if max(due, time.monotonic()) > begun + seconds:
                 break
             await asyncio.sleep(max(due - time.monotonic(), 0))
             runs.create_task(_one_run(connections[made % _CONNECTIONS], slot))

@@ -11,6 +11,8 @@ import { load, seededController } from "./seeded";
 const MINUTES = Number(process.env["MINUTES"] ?? 30);
 const SECONDS = Number(process.env["LOAD_SECONDS"] ?? 120);
 const EVENTS = 200;
+/** How many seconds lie between two looks at the heap. */
+const HEAP_EVERY = 300;
 const WRITES = 60;
 /** How many columns of a day lie ahead. */
 const AHEAD = 3;
@@ -159,11 +161,18 @@ describe.skipIf(chromiumPath() === null)("a thousand lanes", () => {
     record({ what: "frame at 200 events/s", size: "1,000 lanes, p50", value: quantile(lengths, 0.5), unit: "ms" });
     record({ what: "frame at 200 events/s", size: "1,000 lanes, p95", value: quantile(lengths, 0.95), unit: "ms", goal: 50 });
     record({ what: "frame at 200 events/s", size: "1,000 lanes, slowest", value: Math.max(...lengths), unit: "ms" });
-    const left = MINUTES * 60 - SECONDS;
-    if (left > 0) await load(controller, EVENTS, left);
-    await page.waitForTimeout(2000);
-    const minutes = Math.round(Math.max(MINUTES * 60, SECONDS) / 6) / 10;
-    record({ what: "heap grown at 200 events/s", size: `${minutes} minutes`, value: (await heap()) - before, unit: "MB", goal: 20 });
+    const grown = async (seconds: number) => {
+      await page.waitForTimeout(2000);
+      const goal = seconds >= MINUTES * 60 ? { goal: 20 } : {};
+      record({ what: "heap grown at 200 events/s", size: `${Math.round(seconds / 6) / 10} minutes`, value: (await heap()) - before, unit: "MB", ...goal });
+    };
+    let seconds = SECONDS;
+    await grown(seconds);
+    while (seconds < MINUTES * 60) {
+      const next = Math.min(HEAP_EVERY, MINUTES * 60 - seconds);
+      await load(controller, EVENTS, next);
+      await grown((seconds += next));
+    }
     await page.locator('.live[data-phase="live"]').waitFor();
     expect(faults).toEqual([]);
     await context.close();
