@@ -1,6 +1,7 @@
 """Texts to plain documents: YAML 1.2 scalars, lines, and every kind of text that must be refused."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.config import yaml_text
+from interlock.config import documents, yaml_text
+from interlock.config.builder import Builder, Unreadable
 from interlock.config.documents import MAX_BYTES, Document, read_document
+from interlock.config.loader import load_paths
 
 
 def read(text: str | bytes, file: str = "a.yaml") -> dict[str, object]:
@@ -273,3 +276,76 @@ def test_random_yaml_never_raises(text: str) -> None:
     document = read_document("a.yaml", text.encode())
     if isinstance(document, Document):
         assert document.lines[()] >= 1
+
+
+# ------------------------------------------------------------------------------------------------ the short way
+
+
+def built(text: str) -> object:
+    """What the builder makes of a text; None when it finds anything wrong with it."""
+    builder = Builder()
+    try:
+        yaml_text.parse_yaml(text, builder)
+    except Unreadable:
+        return None
+    return None if builder.flaws or not isinstance(builder.root, dict) else builder.root
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        ("a: 1\nb: {c: [x, 'y', ~]}\nd: 1.5\n", True),
+        ("a: Gr\u00f6\u00dfe\n", True),
+        ("a: 1\na: 2\n", False),
+        ("1: a\n", False),
+        ("{a: b}: c\n", False),
+        ("<<: {a: 1}\nb: 2\n", False),
+        ("a: &x 1\nb: *x\n", False),
+        ("a: !!str 1\n", False),
+        ("a: !own {b: 1}\n", False),
+        ("a: &x [1]\n", False),
+        ("a: .inf\n", False),
+        ("a: 18446744073709551616\n", False),
+        ('a: "\\ud800"\n', False),
+        ("a: 1\n---\nb: 2\n", False),
+        ("- a\n", False),
+        ("a\n", False),
+        ("", False),
+        ("a: [1\n", False),
+        ("a: " + "[" * 64 + "]" * 64 + "\n", False),
+        ("a: " + "[" * 63 + "]" * 63 + "\n", True),
+        ("a: " + "x" * 25_000 + "\n", False),
+    ],
+)
+@pytest.mark.usefixtures("_both_loaders")
+def test_the_short_way_takes_what_needs_no_judgement(text: str, plain: bool) -> None:
+    found = yaml_text.plain_mapping(text)
+    assert (found is not None) is plain
+    if plain:
+        assert found == built(text)
+
+
+@given(st.text("ab:-?[]{},&*!|>'\"%@#<\n \t~01.", max_size=60))
+def test_the_short_way_reads_as_the_builder_does(text: str) -> None:
+    found = yaml_text.plain_mapping(text)
+    assert found is None or repr(found) == repr(built(text))
+
+
+def test_a_file_without_a_finding_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_with_lines: list[str] = []
+    build = documents._build
+
+    def counted(file: str, text: str) -> Builder:
+        read_with_lines.append(file)
+        return build(file, text)
+
+    monkeypatch.setattr(documents, "_build", counted)
+    good = (
+        "pipeline: {id: good}\nschedule: {cron: '0 5 * * *'}\njob: {type: external}\n"
+        "validation: {rules: [{key: a, check: exists}]}\nsla: {deadline: '10:00', expectedDuration: 1h}\n"
+    )
+    (tmp_path / "good.yaml").write_text(good)
+    (tmp_path / "bad.yaml").write_text(good.replace("good", "bad") + "unknown: 1\n")
+    found = load_paths([tmp_path])
+    assert [str(one).removeprefix(f"{tmp_path}/") for one in found.problems] == ["bad.yaml:6 unknown: unknown key"]
+    assert [name.rpartition("/")[2] for name in read_with_lines] == ["bad.yaml"]

@@ -61,6 +61,15 @@ class _Frame:
         self.merges: list[tuple[int, Mapping[str, object]]] = []
 
 
+def fits_json(value: object) -> bool:
+    """Can JSON, and so every store, carry this scalar?"""
+    if isinstance(value, str):
+        return value.isascii() or not any("\ud800" <= char <= "\udfff" for char in value)
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, int) or _SMALLEST <= value <= _LARGEST
+
+
 class Builder:
     """One document. Feed it `scalar`, `open`, `close` and `alias`; read `root`, `flaws` and `lines`."""
 
@@ -153,18 +162,15 @@ class Builder:
 
     def _checked(self, value: object, line: int) -> object:
         """The value, or null with a flaw where JSON, and so every store, could not carry it."""
+        if fits_json(value):
+            return value
         if isinstance(value, str):
-            if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
-                self.flaw(line, "text contains half of a surrogate pair, which is not a character")
-                return None
+            self.flaw(line, "text contains half of a surrogate pair, which is not a character")
         elif isinstance(value, float):
-            if not math.isfinite(value):
-                self.flaw(line, f"{value} is not a number that JSON has: quote it if it is text")
-                return None
-        elif isinstance(value, int) and not _SMALLEST <= value <= _LARGEST:
+            self.flaw(line, f"{value} is not a number that JSON has: quote it if it is text")
+        else:
             self.flaw(line, "a whole number beyond 64 bits: quote it, rules compare numeric text exactly")
-            return None
-        return value
+        return None
 
     def _attach(self, value: object, line: int) -> None:
         if not self._stack:

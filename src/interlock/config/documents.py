@@ -1,7 +1,7 @@
 """One file as a plain document: mappings, lists, text, numbers, booleans, null; and where each of them stands.
 
-Lines are wanted only while something may be reported, and cost memory: they are forgotten after that, and read again
-from the same bytes if somebody asks once more.
+Lines are wanted only where something is reported, and cost time and memory: they are read from the same bytes when
+somebody asks, and forgotten after that.
 """
 
 from functools import cached_property
@@ -12,7 +12,7 @@ import msgspec
 from interlock.config.builder import Builder, Flaw, Unreadable
 from interlock.config.json_text import parse_json
 from interlock.config.problems import Path, Problem, format_path
-from interlock.config.yaml_text import parse_yaml
+from interlock.config.yaml_text import parse_yaml, plain_mapping
 
 MAX_BYTES: Final = 1024 * 1024
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -52,7 +52,11 @@ class Document(msgspec.Struct, frozen=True, dict=True):
 def read_document(file: str, data: bytes) -> Document | tuple[Problem, ...]:
     """The document of a file's bytes, or what keeps it from being read at all."""
     try:
-        builder = _build(file, _decode(data))
+        text = _decode(data)
+        plain = None if _is_json(file) else plain_mapping(text)
+        if plain is not None:
+            return Document(file, data, plain)
+        builder = _build(file, text)
     except Unreadable as error:
         return (_problem(file, error.flaw),)
     value, flaws = builder.root, tuple(builder.flaws)
@@ -69,9 +73,13 @@ def read_document(file: str, data: bytes) -> Document | tuple[Problem, ...]:
 
 def _build(file: str, text: str) -> Builder:
     builder = Builder()
-    parse = parse_json if file.lower().endswith(".json") else parse_yaml
+    parse = parse_json if _is_json(file) else parse_yaml
     parse(text, builder)
     return builder
+
+
+def _is_json(file: str) -> bool:
+    return file.lower().endswith(".json")
 
 
 def _decode(data: bytes) -> str:
