@@ -64,7 +64,7 @@ def tick_due(control: Control, payload: Mapping[str, Any]) -> None:
 def _deliver(control: Control, pipeline: str, record: TickRecord, place: ticks.Place) -> None:
     """Open what has come since the record was written, and arm what comes next, unless somebody else has by then."""
     now = control.now()
-    ticks.deliver_until(control, msgspec.structs.replace(place, done_to=record.done_to), now)
+    ticks.deliver_until(control, msgspec.structs.replace(place, done_to=record.done_to, next_at=None), now)
 
     def advanced(found: TickRecord | None, to: ticks.Place) -> ticks.Place | None:
         return msgspec.structs.replace(to, done_to=now) if found == record else None
@@ -131,7 +131,7 @@ def _followed(control: Control) -> Wanted:
     def wanted(record: TickRecord | None, place: ticks.Place) -> ticks.Place:
         if record is None or record.next_at is None or record.terms != _terms(place.schedule) or _lost(control, record):
             return place
-        return msgspec.structs.replace(place, done_to=record.done_to)
+        return msgspec.structs.replace(place, done_to=record.done_to, next_at=None)
 
     return wanted
 

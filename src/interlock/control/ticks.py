@@ -37,11 +37,15 @@ class Due(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """How far a schedule is: what was due at or before `done_to` was delivered, or was too late."""
+    """How far a schedule is: what was due at or before `done_to` was delivered, or was too late.
+
+    `next_at`: the first instant after that, where finding `done_to` has shown it.
+    """
 
     config: PipelineConfig
     schedule: Schedule
     done_to: datetime
+    next_at: datetime | None = None
 
 
 Kept = Callable[[Schedule], datetime | None]
@@ -60,9 +64,9 @@ def places_by(control: Control, found: catalog.Stored | None, kept: Kept) -> lis
     return _places(control, found, catalog.first_applied(control.store, found), catalog.first_started(control), kept)
 
 
-def places_of(control: Control, pipelines: Sequence[str], kept: Callable[[str], Kept]) -> dict[str, list[Place]]:
-    """The places of many pipelines by their configs of now, in a few reads."""
-    started, found = catalog.first_started(control), catalog.stored_many(control.store, pipelines)
+def places_of(control: Control, found: Sequence[catalog.Stored], kept: Callable[[str], Kept]) -> dict[str, list[Place]]:
+    """The places of many pipelines by configs that were read already, in a few reads."""
+    started = catalog.first_started(control)
     applied = catalog.first_applied_of_all(control.store, found)
     return {
         one.pipeline: _places(control, one, first, started, kept(one.pipeline))
@@ -76,16 +80,20 @@ def _places(
     if found.config is None or found.config.dry_run:
         return []
     since = max(started, applied or control.now())
-    return [
-        Place(found.config, schedule, kept(schedule) or begin(control, found.config, schedule, since))
-        for schedule in found.config.all_schedules
-    ]
+    return [_place(control, found.config, schedule, since, kept(schedule)) for schedule in found.config.all_schedules]
 
 
-def begin(control: Control, config: PipelineConfig, schedule: Schedule, since: datetime) -> datetime:
-    """Just before the first instant that may still be delivered, or now."""
-    late = overdue(control, config, schedule, since)
-    return late[0].at - late[0].at.resolution if late else control.now()
+def _place(
+    control: Control, config: PipelineConfig, schedule: Schedule, since: datetime, kept: datetime | None
+) -> Place:
+    """Where it was left; or else just before the first instant that may still be delivered, or now."""
+    if kept is not None:
+        return Place(config, schedule, kept)
+    now = control.now()
+    due = next_due(control, schedule, _still_in_time(schedule, since, now))
+    next_at = due.at if due is not None else None
+    late = next_at is not None and next_at <= now
+    return Place(config, schedule, next_at - next_at.resolution if next_at is not None and late else now, next_at)
 
 
 def deliver_until(control: Control, place: Place, until: datetime) -> int:
@@ -154,8 +162,12 @@ def late_by(schedule: Schedule) -> timedelta:
 def overdue(control: Control, config: PipelineConfig, schedule: Schedule, since: datetime) -> list[Due]:
     """What should have been delivered and may still be: instants of the last `window`, none before `since`."""
     now = control.now()
-    first = max(since, now - late_by(schedule))
-    return due_between(control, schedule, first - timedelta(milliseconds=1), now)
+    return due_between(control, schedule, _still_in_time(schedule, since, now), now)
+
+
+def _still_in_time(schedule: Schedule, since: datetime, now: datetime) -> datetime:
+    """Just before the first instant that may still be delivered."""
+    return max(since, now - late_by(schedule)) - timedelta(milliseconds=1)
 
 
 def deliver_overdue(control: Control, config: PipelineConfig, schedule: Schedule, since: datetime) -> None:

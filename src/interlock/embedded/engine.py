@@ -120,8 +120,9 @@ class Engine:
     def prepare(self) -> None:
         """Before anything is driven: remember the first start, register the consumers, load the schedules."""
         self.register()
-        self._load_calendar()
-        self.probes.load()
+        found = self._stored()
+        self._load_calendar(found)
+        self.probes.load(found)
 
     def register(self) -> None:
         """Before anything is written: remember the first start, and have every change kept for the consumers."""
@@ -129,9 +130,12 @@ class Engine:
         self.router.register()
         self.sink.register()
 
-    def _load_calendar(self) -> None:
+    def _stored(self) -> list[catalog.Stored]:
+        return catalog.stored_many(self.store, self.store.pipelines())
+
+    def _load_calendar(self, found: Sequence[catalog.Stored]) -> None:
         if not self.control.settings.tick_timers:
-            self.calendar.load()
+            self.calendar.load(found)
 
     def _route(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -145,7 +149,7 @@ class Engine:
                     self.calendar.follow(pipeline, found)
                 self.probes.follow(pipeline, found)
             elif change.pk == keys.CALENDARS:
-                self._load_calendar()
+                self._load_calendar(self._stored())
             elif change.sk.startswith(keys.RUN):
                 self.probes.run_changed(keys.pipeline_of(change.pk), (change.item or {}).get("status"))
 

@@ -42,6 +42,7 @@ AWAITED: Final = "AWAITED#"
 DOWNSTREAM: Final = "DOWNSTREAM#"
 CALENDARS: Final = "CALENDARS"
 CONTROLLER: Final = "CONTROLLER"
+INSTALLATION: Final = "INSTALLATION"
 RETIRED: Final = "RETIRED#"
 JOB: Final = "JOB#"
 RERUN: Final = "RERUN#"
@@ -49,6 +50,9 @@ THREAD: Final = "THREAD#"
 PROBE: Final = "PROBE#"
 TICK: Final = "TICK#"
 UPSTREAM: Final = "upstream:"
+
+UNSTREAMED: Final = (APPLIED, CONFIG_VERSION, DOWNSTREAM)
+"""Records that are only ever read: nothing follows from their changes. The CONFIG that they come with is streamed."""
 
 LAST: Final = "\U0010ffff"
 """Behind every sort key of a prefix: `Span(pk, prefix, prefix + LAST)` is all of them."""

@@ -22,7 +22,7 @@ from interlock.embedded.sqlite.item_cache import ItemCache, Kept, ListedRow, ite
 from interlock.model.audit import AuditNote
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import StoreError
-from interlock.model.keys import CONFIG, PIPELINE, Table
+from interlock.model.keys import CONFIG, PIPELINE, UNSTREAMED, Table
 from interlock.model.times import epoch_millis
 from interlock.ports.clock import Clock
 from interlock.ports.limits import check_commit, encode_item, updated
@@ -453,7 +453,7 @@ def _put(puts: dict[Table, list[Row]], key: Key, item: Mapping[str, Any], text: 
 
 def _tell(changes: list[Row], key: Key, text: str | None, now_ms: int) -> None:
     """Add the change of a write to the stream's changes, in the order of the writes."""
-    if key.table in STREAMED:
+    if key.table in STREAMED and not key.sk.startswith(UNSTREAMED):
         changes.append((key.table.value, key.pk, key.sk, now_ms, text))
 
 

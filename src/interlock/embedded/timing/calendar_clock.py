@@ -6,6 +6,7 @@ nothing, so there is nothing that a crash could lose.
 
 import heapq
 import threading
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -40,11 +41,10 @@ class CalendarClock:
         self._heap: list[tuple[datetime, int, _Entry]] = []
         self._count = 0
 
-    def load(self) -> None:
-        """Begin with every stored pipeline."""
-        names = self._control.store.pipelines()
-        for pipeline, places in ticks.places_of(self._control, names, self._kept).items():
-            self._follow(pipeline, [_Entry(place) for place in places])
+    def load(self, found: Sequence[catalog.Stored]) -> None:
+        """Begin with every stored pipeline, by the configs that were read of them."""
+        for pipeline, places in ticks.places_of(self._control, found, self._kept).items():
+            self._follow(pipeline, [_Entry(place, place.next_at) for place in places])
 
     def refresh(self, pipeline: str) -> None:
         """A pipeline's config was written or removed: follow it. Schedules that did not change keep their place."""
@@ -58,7 +58,8 @@ class CalendarClock:
             # It was followed when the controller started, or is the same again: only its turn among equals is new.
             fresh = [_Entry(entry.place, entry.at) for entry in entries]
         else:
-            fresh = [_Entry(place) for place in ticks.places_by(self._control, found, self._kept(pipeline))]
+            places = ticks.places_by(self._control, found, self._kept(pipeline))
+            fresh = [_Entry(place, place.next_at) for place in places]
         self._follow(pipeline, fresh)
 
     def _kept(self, pipeline: str) -> ticks.Kept:

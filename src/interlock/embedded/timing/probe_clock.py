@@ -6,7 +6,7 @@ So there is nothing that a crash could lose.
 
 import heapq
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -60,11 +60,11 @@ class ProbeClock:
         """Call `listener` when something may be due sooner than it was."""
         self._listeners.append(listener)
 
-    def load(self) -> None:
-        """Begin with every stored pipeline."""
+    def load(self, found: Iterable[catalog.Stored]) -> None:
+        """Begin with every stored pipeline, by the configs that were read of them."""
         if self._control.probes is not None:
-            for found in catalog.stored_many(self._control.store, self._control.store.pipelines()):
-                self._follow(self._control.probes, found.pipeline, found.config)
+            for one in found:
+                self._follow(self._control.probes, one.pipeline, one.config)
 
     def refresh(self, pipeline: str) -> None:
         """A pipeline's config was written or removed: follow it."""
