@@ -2,7 +2,7 @@
 
     python -m tools.sbom [--out dist/interlock.cdx.json]
 
-It lists what `pip install 'interlock[aws,oidc,sql]'` brings, as pinned, with licences and the digests of the lock; what
+It lists what `pip install 'interlock[all]'` brings, as pinned, with licences and the digests of the lock; what
 only tests and builds need is not part of a release. Two runs write the same bytes.
 """
 
@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 from interlock import __version__
 
 ROOT: Final = Path(__file__).parents[1]
-EXTRAS: Final = ("aws", "oidc", "sql")
+EXTRAS: Final = ("all",)
 _LONGEST_NAME: Final = 100
 _DIGEST: Final = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 

@@ -35,7 +35,18 @@ def test_all_is_well(capsys: Capsys, server: Process, tmp_path: Path) -> None:
     assert "✓ configs: 1 pipeline" in out
     found = checks(stage)
     assert all(one["ok"] for one in found.values())
-    asked = {"time zones", "configs", "store", "writable", "permissions", "disk", "streams", "dead letters", "server"}
+    asked = {
+        "time zones",
+        "packages",
+        "configs",
+        "store",
+        "writable",
+        "permissions",
+        "disk",
+        "streams",
+        "dead letters",
+        "server",
+    }
     assert asked | {"stored configs", "alerts", "clock", "watchdog", "latest writes", "audit trail"} == set(found)
 
 
@@ -43,7 +54,7 @@ def test_over_the_network(capsys: Capsys, server: Process) -> None:
     stage = served(capsys, server, "remote")
     found = checks(stage)
     assert all(one["ok"] for one in found.values())
-    assert set(found) == {"time zones", "server", "clock", "stored configs", "dead letters"}
+    assert set(found) == {"time zones", "packages", "server", "clock", "stored configs", "dead letters"}
 
 
 def test_nothing_is_there(capsys: Capsys, tmp_path: Path) -> None:

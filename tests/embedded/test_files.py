@@ -1,20 +1,25 @@
 """A folder that is followed: what its changes, its absences and its loss lead to. Real files, a real store."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
 
-from interlock.config import folders, loader
+from interlock.config import folders, loader, schedules, semantics, stored
 from interlock.config.documents import Document
-from interlock.config.problems import Problem
+from interlock.config.problems import Finding, Problem
 from interlock.control import catalog, config_files
+from interlock.control.records import control_key
 from interlock.control.views import controller_view, event_views
 from interlock.control.views.event_views import EventView, Wanted
+from interlock.embedded import files
 from interlock.embedded.engine import Engine
 from interlock.embedded.files import Applied, FolderWatch, first_names
 from interlock.embedded.sqlite.database import Database
+from interlock.model import keys
+from interlock.model.config import PipelineConfig
+from interlock.model.durations import parse_duration
 from interlock.model.events import EventType
 from interlock.ports.store import Put
 from tests.conformance.manual_clock import ManualClock
@@ -451,11 +456,67 @@ def test_a_restart_in_which_no_file_has_changed_reads_none(project: Project, rea
     assert project.stored() == ["a", "b", "c"], "it is followed as ever"
 
 
+@pytest.fixture
+def checks(project: Project, reads: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The pipelines whose stored configs are checked from now on, by a process that knows none of them."""
+    found: list[str] = []
+    find = semantics.find_errors
+
+    def counted(config: PipelineConfig, calendars: Collection[str]) -> tuple[Finding, ...]:
+        found.append(config.id)
+        return find(config, calendars)
+
+    monkeypatch.setattr(stored, "find_errors", counted)
+    catalog._kept.clear()
+    catalog._valid.clear()
+    catalog._parse.cache_clear()
+    project.restart()
+    return found
+
+
+def test_a_restart_in_which_no_file_has_changed_checks_no_config_again(project: Project, checks: list[str]) -> None:
+    project.begin()
+    project.engine.prepare()
+    assert checks == []
+    assert project.engine.calendar.next_at() is not None
+    assert catalog.current(project.engine.store, "a") is not None
+
+
+@pytest.mark.parametrize("changed", ["document", "zone"])
+def test_what_cannot_be_relied_on_is_checked_again(
+    project: Project, checks: list[str], monkeypatch: pytest.MonkeyPatch, changed: str
+) -> None:
+    project.begin()
+    if changed == "zone":
+        monkeypatch.setattr(schedules, "zone", lambda name: parse_duration("no such zone"))
+    else:
+        # By hand, past the version that stands beside it.
+        item = project.engine.store.get(control_key(keys.pipeline_pk("a"), keys.CONFIG))
+        assert item is not None
+        wrong = {**item["document"], "schedule": {"cron": "never"}}
+        project.engine.store.commit([Put(control_key(keys.pipeline_pk("a"), keys.CONFIG), {**item, "document": wrong})])
+    project.engine.prepare()
+    assert "a" in checks
+    assert catalog.current(project.engine.store, "a") is None
+
+
 @pytest.mark.parametrize(
     "change",
-    ["content", "new file", "removed file", "calendar", "mode", "other version in force", "removed by name", "lost"],
+    [
+        "content",
+        "new file",
+        "removed file",
+        "calendar",
+        "mode",
+        "other version in force",
+        "removed by name",
+        "lost",
+        "package",
+    ],
 )
-def test_a_restart_reads_the_files_when_anything_differs(project: Project, reads: list[str], change: str) -> None:
+def test_a_restart_reads_the_files_when_anything_differs(
+    project: Project, reads: list[str], change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file, kept = project.pipelines / "a.yaml", project.folder / "elsewhere"
     match change:
         case "content":
@@ -473,6 +534,8 @@ def test_a_restart_reads_the_files_when_anything_differs(project: Project, reads
             assert item is not None
             assert item.config is not None
             catalog.apply_config(project.engine.control, item.config, {**item.document, "dryRun": False})
+        case "package":
+            monkeypatch.setattr(files, "installed", lambda: ("aws",))
         case "removed by name":
             catalog.delete_config(project.engine.control, "a", reason="test")
         case "lost":

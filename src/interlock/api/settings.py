@@ -54,6 +54,7 @@ from interlock.api.oidc_settings import Oidc
 from interlock.api.transport import Transport
 from interlock.config.alert_routes import AlertRoute, parse_alert_routes
 from interlock.config.problems import Finding, format_path
+from interlock.config.settings_packages import find_missing_packages
 from interlock.config.suggestions import did_you_mean
 from interlock.control.context import Auditing
 from interlock.jobs.command.output import OutputKept
@@ -114,6 +115,16 @@ def load_project(file: Path | None, folder: Path) -> Project:
         problems = "; ".join(f"{format_path(one.path)}: {one.message}" for one in findings)
         raise InterlockError(f"{file}: {problems}")
     return _project(file, plain, tuple(one for one in routes if isinstance(one, AlertRoute)))
+
+
+def check_packages(project: Project) -> None:
+    """Raise unless what the settings ask for is installed; before anything is started or written."""
+    if project.file is None:
+        return
+    text = project.file.read_text(encoding="utf-8")
+    missing = [str(one) for one in find_missing_packages(project.file, text, tomllib.loads(text))]
+    if missing:
+        raise InterlockError("; ".join(missing))
 
 
 def _project(file: Path, plain: Mapping[str, Any], alerts: tuple[AlertRoute, ...]) -> Project:

@@ -41,6 +41,23 @@ def time_zones() -> Check:
     return Check(name="time zones", ok=True, detail="IANA data found")
 
 
+def packages(folder: Path) -> Check:
+    """Which extras are installed, and do the settings ask for another? What a pipeline asks for, `configs` says."""
+    from interlock.api.settings import check_packages, load_project
+    from interlock.extras import EXTRAS, installed
+
+    here = installed()
+    missing = [one.name for one in EXTRAS if one.name not in here]
+    detail = f"extras installed: {', '.join(here) or 'none'}"
+    detail += f"; not installed: {', '.join(missing)}" if missing else ""
+    try:
+        check_packages(load_project(find_toml(folder), folder))
+    except InterlockError as error:
+        if "pip install" in str(error):
+            return Check(name="packages", ok=False, detail=str(error), advice="install it, and start the server again")
+    return Check(name="packages", ok=True, detail=detail)
+
+
 def configs(folder: Path) -> Iterator[Check]:
     """Is the project that this folder belongs to valid?"""
     from interlock.api.settings import load_project

@@ -40,6 +40,7 @@ def _checks(store: str | None, url: str | None, *, deep: bool) -> Iterator[Check
 
     target = find_target(store, url, check=False)
     yield diagnosis.time_zones()
+    yield diagnosis.packages(Path.cwd())
     yield from diagnosis.configs(Path.cwd())
     if target.aws is not None:
         from interlock.cli import aws_diagnosis

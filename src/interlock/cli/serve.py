@@ -83,6 +83,7 @@ def serve(  # noqa: PLR0913  each is an option
     wanted = None if log_format is LogFormat.AUTO else log_format is LogFormat.JSON
     json_logs = configure_logging(level=log_level, json=wanted)
     project = project_settings.load_project(trusting.find_toml(Path.cwd()), Path.cwd())
+    project_settings.check_packages(project)
     if watchdog_interval is not None:
         project = replace(project, watchdog_interval=project_settings.watchdog_interval(watchdog_interval))
     if allow_private_addresses is not None:

@@ -54,18 +54,23 @@ def local_abilities(path: Path, *, pools: bool = True) -> "Abilities":
 
 
 def _of_settings(path: Path) -> "list[Problem]":
-    """Secrets that are written into `interlock.toml`; what else is wrong with it is said by those who need it whole."""
+    """Secrets that are written into `interlock.toml`, and packages that it needs and that are not installed.
+
+    What else is wrong with it is said by those who need it whole.
+    """
     import tomllib
 
     from interlock.cli.trusting import find_toml
     from interlock.config.literals import find_literals_of_settings
+    from interlock.config.settings_packages import find_missing_packages
 
     toml = find_toml(path.resolve() if path.is_dir() else path.resolve().parent)
     if toml is None:
         return []
     try:
         text = toml.read_text(encoding="utf-8")
-        return list(find_literals_of_settings(toml, text, tomllib.loads(text)))
+        settings = tomllib.loads(text)
+        return [*find_literals_of_settings(toml, text, settings), *find_missing_packages(toml, text, settings)]
     except (OSError, ValueError):
         return []
 

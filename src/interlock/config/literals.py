@@ -26,10 +26,11 @@ def find_literals_of_settings(file: FilePath, text: str, settings: Mapping[str, 
     """Of `interlock.toml`. TOML tells no lines: the first one that has the key and the value is named."""
     for path, what in find_literals(settings):
         message = f"looks like {what}, for all who can read the file: {_IN_TOML}"
-        yield Problem(str(file), _line(text, settings, path), format_path(path), message, Severity.WARNING)
+        yield Problem(str(file), line_of(text, settings, path), format_path(path), message, Severity.WARNING)
 
 
-def _line(text: str, settings: Mapping[str, Any], path: Path) -> int | None:
+def line_of(text: str, settings: Mapping[str, Any], path: Path) -> int | None:
+    """The first line of a TOML file that has the key and the value of a path."""
     value: Any = settings
     for step in path:
         value = value[step]

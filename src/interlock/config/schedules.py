@@ -108,6 +108,22 @@ def _check_granularity(schedule: Schedule, path: Path) -> Iterator[Finding]:
         yield Finding((*path, "granularity"), message)
 
 
+def knows_times(config: PipelineConfig) -> bool:
+    """Does this machine have the zones and holidays that a config names? All else about a config never changes."""
+    names = {schedule.timezone for schedule in config.all_schedules}
+    if config.sla is not None and config.sla.timezone is not None:
+        names.add(config.sla.timezone)
+    codes = {one.exclude.holidays for one in config.all_schedules if one.exclude and one.exclude.holidays}
+    try:
+        for name in names:
+            zone(name)
+        for code in codes:
+            holidays_of(code, _SOME_YEAR)
+    except InvalidValueError:
+        return False
+    return True
+
+
 def check_sla(sla: Sla, config: PipelineConfig) -> Iterator[Finding]:
     """Does the SLA promise something, and something this pipeline can be held to?"""
     schedules = config.all_schedules

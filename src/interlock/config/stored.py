@@ -31,6 +31,12 @@ def read_stored(document: object, calendars: Mapping[str, Calendar]) -> Pipeline
     return tuple(Problem("", None, format_path(normalised.written(one.path)), one.message) for one in findings)
 
 
+def read_checked(document: Mapping[str, object]) -> PipelineConfig | None:
+    """The config of a stored document that was found valid before; None when it cannot be one any more."""
+    config = decode(with_default_rules(normalise(document).document), PipelineConfig)
+    return config if isinstance(config, PipelineConfig) else None
+
+
 class Checked(msgspec.Struct, frozen=True):
     """A document as a config. With findings, `config` is what could be made of the rest of it, which is never run."""
 

@@ -4,7 +4,7 @@ Items are read fresh each time and parsed once per version, so that a config cha
 under way keeps the version it was opened with.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import cache, lru_cache, partial
@@ -176,17 +176,22 @@ def version_of(pipeline: PipelineConfig, document: dict[str, Any]) -> Put:
 
 
 def opened_with(store: Store, pipeline: str, version: str) -> PipelineConfig:
-    """The config an attempt was opened with. A calendar that was removed since does not undo it."""
+    """The config an attempt was opened with. A calendar or package that was removed since does not undo it."""
     kept = _kept.get((pipeline, version))
     if kept is not None:
         return kept
     item = store.get(_version_key(pipeline, version))
     if item is None:
         raise StoreError(f"{pipeline}: config version {version} is not in the store")
-    config, errors = _parse(msgspec.json.encode(item["document"]), None)
+    document, errors = item["document"], tuple[str, ...]()
+    # What its hash vouches for was checked when the attempt was opened: nothing that changed since undoes it.
+    same = config_version(document) == version
+    config, still_valid = _parse_checked(document) if same else (None, False)
+    if config is None:
+        config, errors = _parse(msgspec.json.encode(document), None)
     if config is None:
         raise StoreError(f"{pipeline}: config version {version} is invalid: {'; '.join(errors)}")
-    if config_version(item["document"]) == version:
+    if still_valid:
         _keep(pipeline, version, config)
     return config
 
@@ -227,6 +232,17 @@ _kept: Final[dict[tuple[str, str], PipelineConfig]] = {}
 _MOST_KEPT: Final = 20_000
 
 
+# Found valid by a check that nothing has changed since: of these only the form is read.
+_valid: Final[set[tuple[str, str]]] = set()
+
+
+def found_valid(versions: Mapping[str, str]) -> None:
+    """These versions, by pipeline, were checked before, by this version of Interlock."""
+    if len(_valid) + len(versions) > _MOST_KEPT:
+        _valid.clear()
+    _valid.update(versions.items())
+
+
 def _keep(pipeline: str, version: str, config: PipelineConfig) -> None:
     if len(_kept) >= _MOST_KEPT:
         _kept.clear()
@@ -255,6 +271,11 @@ def _checked(store: Store, of: tuple[str, str], encoded: bytes, calendar_names: 
     """The config, or all its errors. The calendars are looked up only for one that names some."""
     errors: tuple[str, ...] = ()
     config = _kept.get(of)
+    if config is None and of in _valid:
+        before, still_valid = _parse_checked(msgspec.json.decode(encoded))
+        if before is not None and still_valid:
+            config = before
+            _keep(*of, config)
     if config is None:
         config, errors = _parse(encoded, None)
         if config is not None and config.id == of[0]:
@@ -295,6 +316,15 @@ def _parse(encoded: bytes, calendar_names: frozenset[str] | None) -> Parsed:
     if isinstance(result, PipelineConfig):
         return result, ()
     return None, tuple(f"{one.path}: {one.message}" if one.path else one.message for one in result)
+
+
+def _parse_checked(document: dict[str, Any]) -> tuple[PipelineConfig | None, bool]:
+    """A config that was found valid before, and whether the zones and holidays that it names are still known."""
+    from interlock.config.schedules import knows_times
+    from interlock.config.stored import read_checked
+
+    config = read_checked(document)
+    return config, config is not None and knows_times(config)
 
 
 # ---------------------------------------------------------------------------------------------------- calendars
@@ -505,6 +535,22 @@ def _report_state(control: Control, pipeline: str) -> None:
         return None, [Put(where, {"version": found.version}, when), put_event(_invalid(found, control.now()))]
 
     settle_commit(control, decide)
+
+
+def report_installation(control: Control, installation: str) -> list[Stored]:
+    """Once for each change of the installation: publish which stored configs it makes invalid, or valid again.
+
+    Those that are invalid. An update may bring stricter checks, or lack a package that a config needs: such a pipeline
+    opens nothing, and somebody has to hear of it.
+    """
+    key = control_key(keys.CONTROLLER, keys.INSTALLATION)
+    if control.store.get(key) == {"installation": installation}:
+        return []
+    names = control.store.pipelines()
+    for pipeline in names:
+        _report_state(control, pipeline)
+    control.store.commit([Put(key, {"installation": installation})])
+    return [one for one in stored_many(control.store, names) if one.config is None]
 
 
 def _invalid(found: Stored, now: datetime) -> Event:

@@ -4,7 +4,7 @@ A record per folder that is followed: which pipelines came from which file, and 
 file that is invalid: what is wrong with it, and which version is in force instead. Events are committed with them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Final
@@ -125,13 +125,17 @@ def remember_files(store: Store, folder: Key, read: FilesRead) -> None:
         store.commit([Put(_read_key(folder), records.plain(read))])
 
 
-def in_force(store: Store, pipelines: Iterable[str]) -> str:
-    """A digest of the versions of these pipelines."""
+def versions_in_force(store: Store, pipelines: Iterable[str]) -> dict[str, str]:
+    """The versions of these pipelines, in order; "" for one that is not stored."""
     names = sorted(pipelines)
     spans = [Span(keys.pipeline_pk(name), keys.CONFIG, keys.CONFIG + "\0") for name in names]
     found = store.read_spans(Table.CONTROL, spans, _Versioned)
-    versions = [(name, rows[0][1].version if rows else "") for name, rows in zip(names, found, strict=True)]
-    return _digest(repr(versions))
+    return {name: rows[0][1].version if rows else "" for name, rows in zip(names, found, strict=True)}
+
+
+def digest_of(versions: Mapping[str, str]) -> str:
+    """What tells these versions from others."""
+    return _digest(repr(list(versions.items())))
 
 
 def _read_key(folder: Key) -> Key:

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from typing import Final
 
+from interlock.extras import HOLIDAYS
 from interlock.model.config import Calendar, Schedule, Weekday
 from interlock.model.errors import InvalidValueError
 
@@ -78,6 +79,9 @@ def listed_days(schedule: Schedule, calendars: Calendars, first: date, last: dat
 @lru_cache(maxsize=1024)  # making a country's year takes from a millisecond to half a second
 def holidays_of(code: str, year: int) -> Mapping[date, str]:
     """The names of a year's holidays, of a country (`US`) or a part of one (`US-CA`)."""
+    # Guessing that there are none would open runs on days that are excluded.
+    if missing := HOLIDAYS.why_missing("public holidays"):
+        raise InvalidValueError(missing)
     # Imported here because most pipelines name no holidays, and it is slow to load.
     from holidays import country_holidays, list_supported_countries
 

@@ -28,6 +28,7 @@ from interlock.control.context import Control
 from interlock.decide.config_folder import Folder, Verdict, judge, settled
 from interlock.embedded.audit.actors import folder_of, owner_of
 from interlock.embedded.targets import abilities
+from interlock.extras import installed
 from interlock.logs import get_logger
 from interlock.loops import Loop, Loops
 from interlock.model.errors import InvalidValueError
@@ -199,15 +200,17 @@ class FolderWatch:
         read = remembered.read_files(store, self._where)
         if read is None or not digest or read.digest != digest or known.lost or remembered.invalid_files(store):
             return False
-        if read.in_force != remembered.in_force(store, known.pipelines):
+        versions = remembered.versions_in_force(store, known.pipelines)
+        if read.in_force != remembered.digest_of(versions):
             return False
+        catalog.found_valid(versions)
         advice = f"; `interlock validate {self._folder}` shows the {read.warnings} warnings" if read.warnings else ""
         _log.info(f"no pipeline file has changed{advice}", pipelines=len(known.pipelines))
         return True
 
     def _remember_files(self, digest: str, warnings: int) -> None:
         store = self._control.store
-        in_force = remembered.in_force(store, self._known.pipelines)
+        in_force = remembered.digest_of(remembered.versions_in_force(store, self._known.pipelines))
         read = remembered.FilesRead(digest=digest, in_force=in_force, warnings=warnings)
         remembered.remember_files(store, self._where, read)
 
@@ -216,7 +219,8 @@ class FolderWatch:
         if found.problem:
             return ""
         able = msgspec.json.encode(abilities(self._control.settings.pools), order="sorted", enc_hook=str)
-        made = blake2b(b"\0".join((__version__.encode(), able, str(self._folder).encode())))
+        extras = " ".join(installed()).encode()  # a package that is gone makes configs invalid
+        made = blake2b(b"\0".join((__version__.encode(), extras, able, str(self._folder).encode())))
         seen: set[str] = set()
         try:
             for name, *_, owner, mode in sorted(found.print):
@@ -320,7 +324,9 @@ class FolderWatch:
 
     def _invalid(self, file: Path, problems: list[str]) -> InvalidFile:
         name = _named_by(file)
-        in_force = catalog.stored(self._control.store, name)
+        stored = catalog.stored(self._control.store, name)
+        # A package that is gone makes what is stored invalid, too.
+        in_force = stored if stored is not None and stored.config is not None else None
         return InvalidFile(
             pipeline=name,
             file=str(file),

@@ -13,9 +13,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from interlock import __version__
 from interlock.config.alert_routes import AlertRoute
 from interlock.config.problems import Finding
-from interlock.control import writing
+from interlock.control import catalog, writing
 from interlock.control.alerts.alert_channels import Alerting, build_alerting
 from interlock.control.alerts.alert_tests import ChannelTest
 from interlock.control.context import Auditing, Control, Settings
@@ -48,6 +49,7 @@ from interlock.embedded.stream.feed import EventFeed
 from interlock.embedded.stream.stream import StreamConsumer
 from interlock.embedded.targets import make_targets
 from interlock.embedded.workload import read_workload
+from interlock.extras import installed
 from interlock.jobs.addresses import AddressPolicy, guarded_client, resolve_host
 from interlock.jobs.command.output import OutputKept
 from interlock.jobs.secrets import SecretStore
@@ -266,6 +268,7 @@ class Service:
         self._record_overrides()
         self.alerts.register()
         self.engine.register()
+        self._report_installation()
         applied = self.files.apply(starting=True) if self.files is not None else Applied()
         self.runtime.start()
         self.alerts.start()
@@ -279,6 +282,12 @@ class Service:
         self._house.start()
         self.store_watch.start()
         return applied
+
+    def _report_installation(self) -> None:
+        """What is stored was valid when it was applied; after an update it may not be, and then opens nothing."""
+        installation = " ".join((__version__, *installed()))
+        for one in catalog.report_installation(self.control, installation):
+            _log.error("a stored config is invalid and is not run", pipeline=one.pipeline, errors=list(one.errors))
 
     def _record_overrides(self) -> None:
         """Who starts it against its own judgement is on the record."""

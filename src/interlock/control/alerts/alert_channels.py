@@ -12,6 +12,7 @@ from interlock.alerts.console import ConsoleChannel
 from interlock.alerts.secrets import Secret
 from interlock.config.alert_routes import AlertRoute, ChannelKind
 from interlock.control.alerts.alert_dispatcher import Route, Routing
+from interlock.extras import SLACK
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import Severity
 from interlock.ports.channel import Channel
@@ -42,7 +43,7 @@ def build_alerting(
     """The channels and routes of `[[alerts]]`; without any, the console, in JSON lines where the logs are.
 
     `client` makes the HTTP client of webhooks, once: whoever makes it decides which addresses may be reached. Raises
-    InvalidValueError that names every environment variable that is missing or unfit.
+    InvalidValueError that names every package that is missing, and every environment variable that is missing or unfit.
     """
     unusable = [problem for route in settings for problem in _unusable(route, environment)]
     if unusable:
@@ -72,8 +73,10 @@ def build_routing(settings: Sequence[AlertRoute]) -> Routing:
 
 def _unusable(route: AlertRoute, environment: Mapping[str, str]) -> list[str]:
     wanted = [name for name in (route.url_env, route.secret_env, *route.headers_env.values()) if name]
+    missing: list[str] = []
     if route.channel is ChannelKind.SLACK:
         wanted.append(SLACK_TOKEN)
+        missing = [problem for problem in [SLACK.why_missing("alerts to Slack")] if problem]
     found = {name: environment.get(name, "").strip() for name in wanted}
     unset = [f"set the environment variable {name} (for {route.name})" for name, value in found.items() if not value]
     # Said without the value; an HTTP library that met it would repeat it.
@@ -82,7 +85,7 @@ def _unusable(route: AlertRoute, environment: Mapping[str, str]) -> list[str]:
         for name, value in found.items()
         if value and name != route.secret_env and not (value.isascii() and value.isprintable())
     ]
-    return unset + unfit
+    return missing + unset + unfit
 
 
 def _channel(
