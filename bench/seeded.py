@@ -9,12 +9,12 @@ for four hours, so that a test can make them run.
 import argparse
 import random
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -128,8 +128,33 @@ class _Pipeline:
                     yield str(hour_period(day, hour) if by_hour else day_period(day)), opened
 
 
+class Past(Protocol):
+    """A pipeline that has run before."""
+
+    id: str
+    document: dict[str, Any]
+    version: str
+    streamed: bool
+
+    def slots(self, now: datetime, days: int) -> Iterator[tuple[str, datetime]]:
+        """The periods of its past with the time each was opened."""
+        ...
+
+
+def write_past(connection: sqlite3.Connection, made: Sequence[Past], *, now: datetime, days: int, seed: int) -> None:
+    """The past of some pipelines, into a store that has none yet."""
+    _begin(connection, first=now - timedelta(days=days + 1))
+    _insert(connection, made, now, days, random.Random(seed), verdicts=True)
+
+
 def _insert(
-    connection: sqlite3.Connection, made: list[_Pipeline], now: datetime, days: int, chance: random.Random
+    connection: sqlite3.Connection,
+    made: Sequence[Past],
+    now: datetime,
+    days: int,
+    chance: random.Random,
+    *,
+    verdicts: bool = False,
 ) -> None:
     control: list[Row] = []
     events: list[Row] = []
@@ -145,7 +170,7 @@ def _insert(
             run, late = _run(pipeline, period, opened, now, chance, latest=latest)
             sla = None if pipeline.streamed else _sla(run, now, late=late)
             control += _run_rows(run, sla, now)
-            events += _events(run, sla)
+            events += _events(run, sla, verdicts=verdicts)
     _put(connection, Table.CONTROL, control)
     connection.executemany(
         "INSERT OR REPLACE INTO events (pk, sk, ttl, item, type, at) VALUES (?, ?, ?, ?, ?, ?)", events
@@ -153,7 +178,7 @@ def _insert(
 
 
 def _run(
-    pipeline: _Pipeline, period: str, opened: datetime, now: datetime, chance: random.Random, *, latest: bool
+    pipeline: Past, period: str, opened: datetime, now: datetime, chance: random.Random, *, latest: bool
 ) -> tuple[Run, bool]:
     draw = chance.randrange(1000)
     common: dict[str, Any] = {
@@ -223,7 +248,7 @@ def _run_rows(run: Run, sla: SlaState | None, now: datetime) -> Iterator[Row]:
         yield pk, run.key.sk(keys.SLA), ttl, _json(records.plain(sla))
 
 
-def _events(run: Run, sla: SlaState | None) -> Iterator[Row]:
+def _events(run: Run, sla: SlaState | None, *, verdicts: bool) -> Iterator[Row]:
     told = [(EventType.TRIGGER_STARTED, run.opened_at, f"opened by {run.opened_by}")]
     if run.ended_at is not None:
         ended = EventType.JOB_COMPLETED if run.status is RunStatus.COMPLETED else EventType.JOB_FAILED
@@ -232,6 +257,8 @@ def _events(run: Run, sla: SlaState | None) -> Iterator[Row]:
         breached = kind is SlaKind.BREACH
         message = "not finished at the deadline" if breached else "not finished at the warning"
         told.append((EventType.SLA_BREACH if breached else EventType.SLA_WARNING, at, message))
+    if verdicts and sla is not None and sla.outcome is SlaOutcome.MET and run.ended_at is not None:
+        told.append((EventType.SLA_MET, run.ended_at, "completed before its deadline"))
     for number, (type_, at, message) in enumerate(told):
         event: Event = records.event(
             type_, RunKey(run.pipeline, run.schedule, run.date), at, message, attempt=run.attempt

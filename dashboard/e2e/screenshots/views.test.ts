@@ -1,4 +1,5 @@
-// Pictures of every view for the documentation, of the demo while it plays. Kept in docs/images/dashboard as WebP.
+// Pictures of every view for the documentation, kept in docs/images/dashboard as WebP: of a morning on which something
+// is late, something failed and something is held (`bench.morning`), and of the demo, where all is well.
 import { spawn, type ChildProcess } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,54 +15,56 @@ const KEPT = process.env["SCREENSHOTS"] ?? join(ROOT, "docs/images/dashboard");
 /** The same as PNG, for who looks at them one after the other. */
 const PLAIN = process.env["SCREENSHOTS_PNG"];
 const QUALITY = 0.8;
-const PIPELINE = "crypto-silver";
+const PLAYED = 240_000;
+const TODAY = "2026-03-03";
 
-interface Lane {
-  id: string;
-  standing: string;
-  cells: string;
-  current?: { schedule: string; date: string; word: string } | null;
-}
+/** Each view of the morning, and something that is on it when it is whole. */
+const VIEWS: [string, string, string][] = [
+  ["overview", "/", "[data-lane]"],
+  ["overview-days", "/?span=30d&group=owner", "[data-lane]"],
+  ["run", `/pipelines/gold-revenue/runs/cron/${TODAY}`, ".waterfall"],
+  ["run-failed", `/pipelines/silver-orders/runs/cron/${TODAY}?tab=log`, ".waterfall"],
+  ["pipeline", "/pipelines/gold-revenue", ".plot canvas"],
+  ["events", "/events", ".e-line"],
+  ["sla", "/sla", "main table"],
+  ["graph", `/graph?root=silver-orders&depth=2&date=${TODAY}`, ".node"],
+  ["hazards", "/hazards?pipeline=gold-revenue", ".coverage li"],
+  ["operate", "/operate", "main table"],
+  ["alerts", "/alerts", "main table"],
+  ["controller", "/controller", "main figure"],
+];
 
-describe.skipIf(chromiumPath() === null)("the views of the demo", () => {
+describe.skipIf(chromiumPath() === null)("the pictures", () => {
   let browser: Browser;
-  let demo: ChildProcess;
-  let url: string;
   let converter: Page;
+  const played: ChildProcess[] = [];
 
   beforeAll(async () => {
     mkdirSync(KEPT, { recursive: true });
     if (PLAIN !== undefined) mkdirSync(PLAIN, { recursive: true });
     browser = await launch();
     converter = await browser.newPage();
-    const port = await freePort();
-    url = `http://127.0.0.1:${port}`;
-    demo = spawn(PYTHON, ["-m", "interlock", "demo", "--port", String(port)], { stdio: "ignore" });
-    await until(async () => (await fetch(`${url}/readyz`)).ok, "the start of the demo");
   });
 
   afterAll(async () => {
     await browser.close();
-    const ended = new Promise((done) => demo.once("exit", done));
-    demo.kill("SIGINT");
-    await ended;
+    for (const one of played) {
+      const ended = new Promise((done) => one.once("exit", done));
+      one.kill("SIGINT");
+      await ended;
+    }
   });
 
-  async function lanes(): Promise<Lane[]> {
-    return ((await (await fetch(`${url}/api/v1/overview`)).json()) as { items: Lane[] }).items;
+  async function play(...arguments_: string[]): Promise<string> {
+    const port = await freePort();
+    played.push(spawn(PYTHON, ["-m", ...arguments_, "--port", String(port)], { cwd: ROOT, stdio: "ignore" }));
+    const url = `http://127.0.0.1:${port}`;
+    await until(async () => (await fetch(`${url}/readyz`)).ok, `the start of ${arguments_.join(" ")}`);
+    return url;
   }
 
-  /** A moment with something to see: a history of some hours, something wrong, and something under way. */
-  async function moment(): Promise<void> {
-    const end = performance.now() + 300_000;
-    for (;;) {
-      const now = await lanes();
-      const wrong = now.some((lane) => ["breached", "at-risk", "failed", "held"].includes(lane.standing));
-      const busy = now.some((lane) => ["waiting", "running"].includes(lane.current?.word ?? ""));
-      const long = now.some((lane) => lane.cells.replaceAll("-", "").length >= 4);
-      if ((wrong && busy && long) || performance.now() > end) return;
-      await new Promise((done) => setTimeout(done, 100));
-    }
+  async function overview(url: string): Promise<{ rate: number; items: { cells: string }[] }> {
+    return (await (await fetch(`${url}/api/v1/overview`)).json()) as { rate: number; items: { cells: string }[] };
   }
 
   async function save(name: string, page: Page): Promise<void> {
@@ -83,38 +86,36 @@ describe.skipIf(chromiumPath() === null)("the views of the demo", () => {
     writeFileSync(join(KEPT, `${name}.webp`), Buffer.from(webp.slice(webp.indexOf(",") + 1), "base64"));
   }
 
-  it("are kept, wide and narrow, light and dark", async () => {
-    await moment();
-    const runs = (await (await fetch(`${url}/api/v1/pipelines/${PIPELINE}/runs?limit=5`)).json()) as { items: { schedule: string; date: string }[] };
-    const run = runs.items[0];
-    if (run === undefined) throw new Error(`${PIPELINE} has no run`);
-    const views: [string, string, string][] = [
-      ["overview", "/", "[data-lane]"],
-      ["run", `/pipelines/${PIPELINE}/runs/${run.schedule}/${run.date}`, ".waterfall"],
-      ["pipeline", `/pipelines/${PIPELINE}`, ".plot canvas"],
-      ["events", "/events", ".e-line"],
-      ["sla", "/sla", "main table"],
-      ["graph", `/graph?root=${PIPELINE}&depth=2&date=${run.date}`, ".node"],
-      ["hazards", `/hazards?pipeline=${PIPELINE}`, ".coverage li"],
-      ["operate", "/operate", "main h1"],
-      ["alerts", "/alerts", "main h1"],
-      ["controller", "/controller", "main figure"],
-    ];
+  /** Each view wide and narrow, light and dark. */
+  async function take(url: string, views: readonly (readonly [string, string, string])[]): Promise<void> {
     const faults: string[] = [];
-    for (const [name, path, whole] of views) {
-      for (const [width, height] of [[1440, 900], [390, 844]] as const) {
-        for (const theme of ["light", "dark"] as const) {
-          const seen = await open(browser, url, { width, height, theme });
+    for (const [width, height] of [[1440, 900], [390, 844]] as const) {
+      for (const theme of ["light", "dark"] as const) {
+        const seen = await open(browser, url, { width, height, theme });
+        for (const [name, path, whole] of views) {
           await seen.page.goto(url + path);
           await seen.page.locator(whole).first().waitFor();
           await seen.page.locator('.live[data-phase="live"]').waitFor();
           await save(`${name}-${width}-${theme}`, seen.page);
-          faults.push(...seen.faults);
-          await seen.context.close();
         }
+        faults.push(...seen.faults);
+        await seen.context.close();
       }
     }
     expect(faults).toEqual([]);
-    expect(readFileSync(join(KEPT, "overview-1440-light.webp")).length).toBeGreaterThan(5000);
+    expect(readFileSync(join(KEPT, `${views[0]?.[0] ?? ""}-1440-light.webp`)).length).toBeGreaterThan(5000);
+  }
+
+  it("of a morning with troubles are kept", async () => {
+    const url = await play("bench.morning");
+    // Its clock runs fast until everything has happened.
+    await until(async () => (await overview(url)).rate === 1, "the end of the morning", PLAYED);
+    await take(url, VIEWS);
+  });
+
+  it("of the demo, where all is well, are kept", async () => {
+    const url = await play("interlock", "demo");
+    await until(async () => (await overview(url)).items.some((lane) => lane.cells.replaceAll("-", "").length >= 4), "some hours of the demo", PLAYED);
+    await take(url, [["demo", "/", "[data-lane]"]]);
   });
 });
