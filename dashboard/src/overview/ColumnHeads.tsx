@@ -1,12 +1,12 @@
 import { useZone } from "../time/zoneContext";
 import { abbreviation } from "../time/zones";
-import { columnLabels, columnOfInstant, type Columns } from "./columns";
+import { columnLabels, columnOfInstant, withNow, type Columns } from "./columns";
 
 /** The hours or days above the cells. Hours are those of the reader's choice; lanes of other zones share them. */
 export function ColumnHeads({ columns, at }: { columns: Columns; at: number }) {
   const zone = useZone("UTC");
-  const labels = columnLabels(columns, zone);
   const now = columnOfInstant(columns, at);
+  const labels = withNow(columnLabels(columns, zone), columns.bucket, now);
   return (
     <div role="rowgroup" className="heads">
       <div role="row" aria-rowindex={1} className="row head">
@@ -18,7 +18,7 @@ export function ColumnHeads({ columns, at }: { columns: Columns; at: number }) {
           </span>
           {labels.map((label, index) => (
             <span key={index} aria-hidden="true" data-now={index === now || undefined}>
-              {index === now ? "now" : label}
+              {label}
             </span>
           ))}
         </div>

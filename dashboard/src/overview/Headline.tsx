@@ -5,9 +5,9 @@ import { Time } from "../parts/Time";
 import { distance } from "../time/spans";
 import { useNow } from "../time/useNow";
 import { AllIsWell } from "./AllIsWell";
-import { nextDue, worst } from "./headline";
-import { SlaCell } from "./SlaCell";
-import { STANDING_WORDS, type Lane, type Overview } from "./states";
+import { nextDue, standsText, worst } from "./headline";
+import { reasonOf } from "./reason";
+import type { Lane, Overview } from "./states";
 
 /** What is late, why, and what happens next, in a sentence. */
 export function Headline({ overview }: { overview: Overview }) {
@@ -20,26 +20,33 @@ export function Headline({ overview }: { overview: Overview }) {
       </div>
     );
   }
-  const { lane, more } = found;
-  const summary = lane.current?.summary ?? lane.errors[0] ?? "";
   return (
     <div className="headline">
-      <p>
-        <b>
-          <Who lane={lane} /> is {STANDING_WORDS[lane.standing]}
-        </b>
-        {lane.current !== null && lane.current !== undefined && `: ${lane.current.word}`}
-        {summary !== "" && (
-          <>
-            {", "}
-            <Text>{summary}</Text>
-          </>
-        )}
-        . <SlaCell lane={lane} />
-        {more > 0 && <span className="muted"> And {more} more need attention.</span>}
-      </p>
+      <Worst {...found} />
       <Next lanes={overview.items} />
     </div>
+  );
+}
+
+function Worst({ lane, more }: { lane: Lane; more: number }) {
+  const now = useNow();
+  const word = lane.current?.word ?? "";
+  const why = reasonOf(lane);
+  // What has failed or is held was just said.
+  const said = [word === lane.standing ? "" : word, why].filter(Boolean).join(", ");
+  return (
+    <p>
+      <b>
+        <Who lane={lane} /> {standsText(lane, now)}
+      </b>
+      {said !== "" && (
+        <>
+          {": "}
+          <Text>{said}</Text>
+        </>
+      )}
+      .{more > 0 && <span className="muted"> {more === 1 ? "1 more needs" : `${more} more need`} attention.</span>}
+    </p>
   );
 }
 

@@ -12,6 +12,11 @@ interface Props {
   onFocusCell: (index: number) => void;
 }
 
+/** How many runs share a cell, where the number fits into it; the cell's label says it anyway. */
+function shownCount(count: number | undefined, columns: number): number | undefined {
+  return count === undefined || count < 10 || columns <= 16 ? count : undefined;
+}
+
 /** A cell a column, each a link to what happened in it. One of them can be reached by Tab, the others by arrows. */
 export function LaneCells({ lane, columns, focused, onFocusCell }: Props) {
   const zone = useZone(lane.timezone);
@@ -27,7 +32,7 @@ export function LaneCells({ lane, columns, focused, onFocusCell }: Props) {
               className="cell"
               data-s={letter}
               data-m={lane.marks[index] === "-" ? undefined : lane.marks[index]}
-              data-n={lane.multiple[String(index)]}
+              data-n={shownCount(lane.multiple[String(index)], columns.count)}
               data-index={index}
               tabIndex={focused === index ? 0 : -1}
               aria-label={cellText(lane, columns, index, zone)}

@@ -8,6 +8,7 @@ import { MOST_CELLS } from "./columns";
 import { LaneCells } from "./LaneCells";
 import { LanePicture } from "./LanePicture";
 import { NextRun } from "./NextRun";
+import { reasonOf } from "./reason";
 import { SlaCell } from "./SlaCell";
 import { STANDING_WORDS, type Lane } from "./states";
 
@@ -21,18 +22,11 @@ interface Props {
 /** What is over, and was not the last thing that happened, is told with its period. */
 const PAST = new Set(["done", "failed", "held", "missed"]);
 
-/** What a lane says: its word, and in the same line what it waits for or why it failed. */
-function said(lane: Lane): string {
-  if (lane.current === null || lane.current === undefined) return "";
-  const { summary, attempt, word } = lane.current;
-  const tries = attempt > 1 && word !== "done" ? `attempt ${attempt}: ` : "";
-  return `${tries}${summary}`;
-}
-
 /** One pipeline. */
 export const LaneRow = memo(function LaneRow({ lane, columns, focused, onFocusCell }: Props) {
   const current = lane.current ?? null;
   const word = current?.word ?? STANDING_WORDS[lane.standing];
+  const why = word === "done" ? "" : reasonOf(lane);
   return (
     <>
       <div role="rowheader" className="who">
@@ -45,9 +39,9 @@ export const LaneRow = memo(function LaneRow({ lane, columns, focused, onFocusCe
           {word}
         </span>
         {current !== null && PAST.has(word) && <span className="of">{current.date}</span>}
-        {said(lane) !== "" && word !== "done" && (
-          <span className="why" title={visibleLine(said(lane))}>
-            <Text>{said(lane)}</Text>
+        {why !== "" && (
+          <span className="why" title={visibleLine(why)}>
+            <Text>{why}</Text>
           </span>
         )}
       </div>

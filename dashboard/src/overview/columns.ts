@@ -68,6 +68,21 @@ export function columnName(columns: Columns, index: number, zone: string): strin
   return `${dateOf(begin, zone)} ${from.hour}:${from.minute} to ${to.hour}:${to.minute}`;
 }
 
+/** The width of the columns of a wide screen, of a label, and of the word "now", in pixels. */
+const TRACK = 380;
+const LABEL: Record<Bucket, number> = { hour: 15, day: 36 };
+const NOW = 36;
+
+/** Labels that the word "now" would be written over are left out; in the last column it reaches to the left. */
+export function withNow(labels: readonly string[], bucket: Bucket, now: number | null): string[] {
+  if (now === null) return [...labels];
+  const width = TRACK / labels.length;
+  const atEnd = now === labels.length - 1;
+  const before = Math.ceil((LABEL[bucket] + (atEnd ? NOW : 0)) / width);
+  const after = Math.ceil(NOW / width);
+  return labels.map((label, index) => (index === now ? "now" : index > now - before && index < now + after ? "" : label));
+}
+
 /** The labels above the columns: the hour, or the day of the month with its month where it begins. */
 export function columnLabels(columns: Columns, zone: string): string[] {
   const every = columns.count <= 16 ? 1 : columns.count <= 31 ? 3 : columns.count <= 48 ? 6 : 10;

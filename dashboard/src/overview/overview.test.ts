@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { EventView, Told } from "../live/stream";
-import { columnLabels, columnOfRun, columnsFor, endOf } from "./columns";
+import { columnLabels, columnOfRun, columnsFor, endOf, withNow } from "./columns";
 import { arrange, compareLanes, entries, moved } from "./order";
 import { applyEvents, isOld, replaceLanes } from "./reducer";
 import { shapesOf } from "./shapes";
@@ -74,6 +74,18 @@ describe("columns", () => {
     expect(columnOfRun(columns, "2026-03-03", "UTC", "2026-03-03T09:59:00Z")).toBe(19);
     expect(columnOfRun(columns, "2026-03-03", "UTC", null)).toBeNull();
     expect(columnOfRun(columns, "2026-01-01T00", "UTC", null)).toBeNull();
+  });
+
+  it("leave out the labels that \"now\" would be written over", () => {
+    const hours = columnLabels({ ...columnsFor("24h", NOW) }, "UTC");
+    expect(withNow(hours, "hour", null)).toEqual(hours);
+    const shown = withNow(hours, "hour", 20); // 10:00; the labels of 09 and 12 stand beside it
+    expect(shown[20]).toBe("now");
+    expect(shown.slice(17, 24)).toEqual(["", "", "09", "now", "", "", ""]);
+    expect(shown.slice(0, 17)).toEqual(hours.slice(0, 17));
+    const days = columnLabels(columnsFor("30d", NOW), "UTC");
+    expect(days[27]).not.toBe("");
+    expect(withNow(days, "day", 29).slice(24)).toEqual(["", "", "", "", "", "now"]);
   });
 
   it("of half-hour zones hold the hour they begin in", () => {
