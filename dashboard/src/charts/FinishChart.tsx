@@ -21,14 +21,15 @@ export default function FinishChart({ trend }: { trend: Schemas["Trend"]; timezo
       axes: axes(shortMargin),
       legend: { show: false },
       cursor: { show: false },
-      bands: [{ series: [4, 5], fill: colour.band }],
+      bands: [{ series: [1, 2], fill: colour.band }],
+      // The band first: dots are drawn upon it.
       series: [
         {},
+        none,
+        none,
+        { stroke: colour.failed, width: 1.5, points: { show: false } },
         dots(colour.done),
         dots(colour.failed),
-        { stroke: colour.failed, width: 1.5, points: { show: false } },
-        none,
-        none,
       ],
     };
     const early = margins.map((value) => (value >= 0 ? value : null));
@@ -38,7 +39,7 @@ export default function FinishChart({ trend }: { trend: Schemas["Trend"]; timezo
       typeof p50 === "number"
         ? `Half of ${runs.length} runs are done ${margin(p50)}; nine of ten at least ${margin(p10 ?? p50)}; ${count} were late.`
         : "No run has finished yet.";
-    return { options: made, data: [at, early, late, flat(0), flat(p90), flat(p10)] as uPlot.AlignedData, label: words };
+    return { options: made, data: [at, flat(p90), flat(p10), flat(0), early, late] as uPlot.AlignedData, label: words };
   }, [trend]);
   return (
     <figure className="chart">

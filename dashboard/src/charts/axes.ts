@@ -17,22 +17,26 @@ export function colours(): Record<"text" | "line" | "done" | "failed" | "accent"
   };
 }
 
+/** Steps that are round as lengths of time, in seconds. */
+const ROUND = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800];
+
 /** Dates below, lengths of time at the side. */
 export function axes(short: (seconds: number) => string): uPlot.Axis[] {
   const { text, line } = colours();
   const common = { stroke: text, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 }, font: "11px system-ui" };
   return [
     { ...common, space: 70, values: (_, splits) => dates(splits) },
-    { ...common, size: 58, values: (_, splits) => splits.map(short) },
+    { ...common, size: 66, incrs: ROUND, values: (_, splits) => splits.map(short) },
   ];
 }
 
-/** Days, or hours where the ticks lie closer. */
-function dates(splits: readonly number[]): string[] {
+/** Days, or hours where the ticks lie closer; the first of them names the zone. */
+export function dates(splits: readonly number[]): string[] {
   const [first = 0, second = first + 86_400] = splits;
-  return splits.map((at) => {
+  return splits.map((at, index) => {
     const text = new Date(at * 1000).toISOString();
-    return second - first >= 86_400 ? text.slice(5, 10) : `${text.slice(5, 10)} ${text.slice(11, 16)}`;
+    if (second - first >= 86_400) return text.slice(5, 10);
+    return index === 0 ? `${text.slice(11, 16)} UTC` : text.slice(11, 16) === "00:00" ? text.slice(5, 10) : text.slice(11, 16);
   });
 }
 

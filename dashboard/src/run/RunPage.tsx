@@ -9,6 +9,7 @@ import { NextLines } from "./NextLines";
 import { runQuery, whyQuery } from "./queries";
 import { RunActions } from "./RunActions";
 import { RunNeighbours } from "./RunNeighbours";
+import { RunSla } from "./RunSla";
 import { RunTabs } from "./RunTabs";
 import { useLiveRun } from "./useLiveRun";
 import { WaterfallView } from "./WaterfallView";
@@ -52,6 +53,7 @@ export function RunPage() {
               · attempt {run.attempt} ({run.source})
             </span>
           )}
+          {run !== null && <RunSla run={run} timezone={why.data.timezone} />}
         </p>
         <RunActions runKey={key} run={run} why={why.data} />
       </header>

@@ -9,10 +9,14 @@ import { useZone } from "../time/zoneContext";
 import { formatTime } from "../time/zones";
 import { axisTicks, waterfall, type Row } from "./waterfall";
 
+/** From here on a tick's label has no room to its right. */
+const END = { wide: 0.92, narrow: 0.72 };
+
 /** The run over time. What a bar shows is in its title, and in the table of attempts below. */
 export function WaterfallView({ run, timezone }: { run: Schemas["RunDetail"]; timezone: string }) {
   const minute = Math.floor(useNow(5000) / 5000) * 5000;
   const zone = useZone(timezone);
+  const narrow = useMemo(() => window.matchMedia("(max-width: 760px)").matches, []);
   const picture = useMemo(() => waterfall(run, minute), [run, minute]);
   const length = picture.to - picture.from;
   const place = (at: number) => `${((at - picture.from) / length) * 100}%`;
@@ -22,8 +26,8 @@ export function WaterfallView({ run, timezone }: { run: Schemas["RunDetail"]; ti
       <div className="wf-axis" aria-hidden="true">
         <span />
         <div className="wf-track">
-          {axisTicks(picture.from, picture.to).map((at) => (
-            <span key={at} className="wf-tick" style={{ left: place(at) }}>
+          {axisTicks(picture.from, picture.to, narrow ? 3 : 7).map((at) => (
+            <span key={at} className="wf-tick" data-end={(at - picture.from) / length > END[narrow ? "narrow" : "wide"] || undefined} style={{ left: place(at) }}>
               {formatTime(at, zone, minute)}
             </span>
           ))}
