@@ -13,6 +13,11 @@ import { Time } from "../parts/Time";
 import { ChannelList } from "./ChannelList";
 import { useLiveAlerts } from "./useLiveAlerts";
 
+/** The type of an event, which its id names: `gold/1772533802689#SLA_BREACH#7c`. */
+function typeOf(eventId: string): string {
+  return eventId.split("#")[1] ?? "";
+}
+
 /** Which alerts go where, how they fared, and a test of the channels. */
 export function AlertsPage() {
   const limits = useLimits();
@@ -58,6 +63,7 @@ export function AlertsPage() {
                       <th>Queued</th>
                       <th>Channel</th>
                       <th>Pipeline</th>
+                      <th>Event</th>
                       <th>State</th>
                       <th>Tries</th>
                       <th>Next or settled</th>
@@ -76,6 +82,9 @@ export function AlertsPage() {
                         <th scope="row">
                           <Text>{one.pipeline}</Text>
                         </th>
+                        <td className="mono">
+                          <Text>{typeOf(one.eventId)}</Text>
+                        </td>
                         <td data-word={one.state === "sent" ? "done" : one.state === "dead" ? "failed" : "waiting"}>{one.state}</td>
                         <td>{one.tries}</td>
                         <td>{typeof (one.settledAt ?? one.dueAt) === "string" && <Time at={one.settledAt ?? one.dueAt ?? ""} zone="UTC" />}</td>

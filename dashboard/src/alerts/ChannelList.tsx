@@ -1,6 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { api, data } from "../api/client";
+import { Failure } from "../parts/Failure";
+import { Loading } from "../parts/Loading";
 import { Text } from "../parts/Text";
 
 /** The channels in force, and which events go there. */
@@ -12,6 +14,8 @@ export function ChannelList() {
   return (
     <section>
       <h2>Channels</h2>
+      {routes.isLoading && <Loading what="the channels" />}
+      {routes.error !== null && routes.data === undefined && <Failure error={routes.error} retry={() => void routes.refetch()} />}
       {routes.data?.items.length === 0 && (
         <p className="muted">
           None is configured here: add <code>[[alerts]]</code> to interlock.toml. Over AWS the function alert-dispatcher sends them, by its
@@ -25,7 +29,8 @@ export function ChannelList() {
               <Text>{route.name}</Text>
             </b>{" "}
             <span className="muted">
-              {route.channel}, {route.severity} and worse{route.filtered ? ", by a pattern" : ""}
+              {route.channel}, {route.severity === "critical" ? "critical" : `${route.severity} and worse`}
+              {route.filtered ? ", by a pattern" : ""}
             </span>
           </li>
         ))}

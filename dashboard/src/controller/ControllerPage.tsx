@@ -58,7 +58,7 @@ export function ControllerPage() {
                 <tr key={one.name}>
                   <th scope="row">{one.name}</th>
                   <td>{one.lag}</td>
-                  <td>{typeof one.lastAt === "string" && <Ago at={one.lastAt} />}</td>
+                  <td>{typeof one.lastAt === "string" ? <Ago at={one.lastAt} /> : <span className="muted">not known</span>}</td>
                 </tr>
               ))}
             </tbody>

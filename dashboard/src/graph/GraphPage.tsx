@@ -30,7 +30,10 @@ export function GraphPage() {
             ))}
           </select>
         </label>
-        <TypedInput label="Period" placeholder="period: 2026-03-03" value={date} onChange={(next) => change({ date: next })} />
+        <label className="pick">
+          Period
+          <TypedInput label="Period" placeholder="2026-03-03" value={date} onChange={(next) => change({ date: next })} />
+        </label>
         <span className="switch" role="group" aria-label="How to show it">
           {(["picture", "list"] as const).map((one) => (
             <button key={one} type="button" aria-pressed={as === one} onClick={() => change({ as: one === "picture" ? undefined : one })}>

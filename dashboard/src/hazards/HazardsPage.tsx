@@ -33,8 +33,8 @@ export function HazardsPage() {
         />
         {hazards.data !== undefined && (
           <span>
-            <b data-word="failed">{hazards.data.counts["uncovered"] ?? 0}</b> uncovered, <b data-word="waiting">{hazards.data.counts["weak"] ?? 0}</b>{" "}
-            weak, <b data-word="done">{hazards.data.counts["covered"] ?? 0}</b> covered
+            <Count of={hazards.data.counts["uncovered"]} word="failed" /> uncovered, <Count of={hazards.data.counts["weak"]} word="waiting" /> weak,{" "}
+            <Count of={hazards.data.counts["covered"]} word="done" /> covered
           </span>
         )}
       </div>
@@ -46,4 +46,9 @@ export function HazardsPage() {
       ))}
     </article>
   );
+}
+
+/** A number, coloured unless there are none. */
+function Count({ of = 0, word }: { of: number | undefined; word: string }) {
+  return <b data-word={of > 0 ? word : undefined}>{of}</b>;
 }

@@ -28,8 +28,8 @@ export function ComplianceTable({ stats }: { stats: Schemas["SlaOverview"] }) {
                   {week.slice(5)}
                 </th>
               ))}
-              <th>p10 margin</th>
-              <th>p50 margin</th>
+              <th>Tightest tenth</th>
+              <th>Typical</th>
             </tr>
           </thead>
           <tbody>
@@ -63,7 +63,8 @@ export function ComplianceTable({ stats }: { stats: Schemas["SlaOverview"] }) {
           Show all {stats.items.length}
         </button>
       )}
-      <p className="muted">A week&apos;s number is its runs, or “late/all”. A margin is how long before its breach a run is done.</p>
+      <p className="muted">A week&apos;s number is its runs, or “late/all”. “Typical” is how long before its breach half of the runs are done; “tightest tenth”, what one
+        run in ten does not reach.</p>
     </section>
   );
 }

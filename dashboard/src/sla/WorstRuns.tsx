@@ -37,7 +37,9 @@ export function WorstRuns({ runs }: { runs: readonly Schemas["WorstRun"][] }) {
                 <td data-word="failed">
                   {typeof run.marginSeconds === "number"
                     ? span(run.marginSeconds * 1000)
-                    : `${typeof run.breachAt === "string" ? span(now - Date.parse(run.breachAt)) : ""}, not done`}
+                    : typeof run.breachAt === "string"
+                      ? `${span(now - Date.parse(run.breachAt))}, not done`
+                      : "not done"}
                 </td>
                 <td>{typeof run.breachAt === "string" && <Time at={run.breachAt} zone="UTC" />}</td>
               </tr>
