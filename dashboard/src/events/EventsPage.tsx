@@ -18,7 +18,9 @@ export function EventsPage() {
   const [opened, setOpened] = useState<EventView | null>(null);
   const feed = useEvents(search, paused);
   const change = (next: Partial<EventSearch>) => {
-    void navigate({ to: "/events", replace: true, search: (before) => ({ ...before, ...next }) });
+    // Back undoes what was chosen, not each pause in typing.
+    const typed = "q" in next || "pipeline" in next;
+    void navigate({ to: "/events", replace: typed, search: (before) => ({ ...before, ...next }) });
   };
   return (
     <div className="events-page">

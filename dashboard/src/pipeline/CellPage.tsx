@@ -10,6 +10,9 @@ import { pipelineQuery, runsQuery } from "./queries";
 import { RunList } from "./RunList";
 import { zoneOfDocument } from "./zone";
 
+/** How long the name of a day is; that of an hour is longer. */
+const DAY = "2026-03-03".length;
+
 /** What happened in one hour or on one day: the run itself where there is one, a list where there are several. */
 export function CellPage() {
   const { pipeline } = useParams({ from: "/pipelines/$pipeline/cell" });
@@ -17,7 +20,7 @@ export function CellPage() {
   const detail = useQuery(pipelineQuery(pipeline));
   const runs = useQuery(runsQuery(pipeline));
   const error = detail.error ?? runs.error;
-  if (error !== null) return <Failure error={error} />;
+  if (error !== null) return <Failure error={error} retry={() => void Promise.all([detail.refetch(), runs.refetch()])} />;
   if (detail.data === undefined || runs.data === undefined) return <Loading what="the runs" />;
   const columns: Columns = { bucket: bucket ?? "hour", from: Date.parse(at ?? ""), count: 1 };
   const zone = zoneOfDocument(detail.data.document);
@@ -30,7 +33,8 @@ export function CellPage() {
   const [schedule] = detail.data.schedules;
   if (found.length === 0 && schedule !== undefined) {
     const begin = local(columns.from, columns.bucket === "day" ? "UTC" : zone);
-    const date = `${begin.year}-${begin.month}-${begin.day}`;
+    const hourly = columns.bucket === "hour" && runs.data.items.some((run) => run.date.length > DAY);
+    const date = `${begin.year}-${begin.month}-${begin.day}${hourly ? `T${begin.hour}` : ""}`;
     return <Navigate to="/pipelines/$pipeline/runs/$schedule/$date" params={{ pipeline, schedule, date }} replace />;
   }
   return (

@@ -17,7 +17,7 @@ export function TrendSection({ pipeline, timezone }: { pipeline: string; timezon
   const navigate = useNavigate();
   const trend = useQuery(trendQuery(pipeline, days));
   const choose = (next: 30 | 90) => {
-    void navigate({ to: ".", replace: true, search: (before) => ({ ...before, days: next === 90 ? undefined : next }) });
+    void navigate({ to: ".", search: (before) => ({ ...before, days: next === 90 ? undefined : next }) });
   };
   return (
     <section className="trend">

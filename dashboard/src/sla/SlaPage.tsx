@@ -19,7 +19,7 @@ export function SlaPage() {
     queryFn: async ({ signal }) => data(await api.GET("/api/v1/stats/sla", { params: { query: { weeks } }, signal })),
   });
   const choose = (next: number) => {
-    void navigate({ to: "/sla", replace: true, search: (before) => ({ ...before, weeks: next === 8 ? undefined : next }) });
+    void navigate({ to: "/sla", search: (before) => ({ ...before, weeks: next === 8 ? undefined : next }) });
   };
   return (
     <article className="page">
