@@ -18,5 +18,5 @@ export default defineConfig({
   },
   worker: { format: "es", plugins: () => [licences(false)] },
   server: { proxy: { "/api": "http://127.0.0.1:8765" } },
-  test: { include: ["src/**/*.test.{ts,tsx}"], restoreMocks: true },
+  test: { include: ["src/**/*.test.{ts,tsx}"], restoreMocks: true, testTimeout: 30_000 },
 });

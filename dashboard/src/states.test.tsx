@@ -1,98 +1,69 @@
 // @vitest-environment jsdom
-// Every view in every state that does not come from data: loading, refused, not found, failed, and tried again.
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { createMemoryHistory, createRouter, RouterProvider } from "@tanstack/react-router";
-import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
+// Every view in every state that does not come from data: loading, refused, not found, failed and tried again, empty.
+import { cleanup, fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 
-type Answer = (url: string) => Promise<Response>;
-
-// The API's client takes these when it is loaded: they have to be there before.
-const stub = vi.hoisted(() => {
-  const asked: string[] = [];
-  const state = { asked, answer: (() => new Promise(() => undefined)) as Answer };
-  const Native = globalThis.Request;
-  // The page's addresses are relative, and the signals of jsdom are not those of the fetch of Node.
-  globalThis.Request = class extends Native {
-    constructor(input: RequestInfo | URL, init?: RequestInit) {
-      super(typeof input === "string" ? new URL(input, "http://localhost").href : input, { ...init, signal: null });
-    }
-  };
-  globalThis.fetch = (input) => {
-    const url = input instanceof Native ? input.url : String(input);
-    asked.push(url);
-    return state.answer(url);
-  };
-  return state;
-});
-
-const { router } = await import("./router");
-const { onSignedOut } = await import("./api/client");
-
-function problem(status: number, detail: string): Answer {
-  const body = JSON.stringify({ type: `urn:interlock:problem:of-${status}`, title: "", status, detail });
-  return () => Promise.resolve(new Response(body, { status, headers: { "Content-Type": "application/problem+json", "X-Request-Id": "req-17" } }));
-}
+import { answers, controller, never, problem, show } from "./testing";
 
 const VIEWS = [
   ["Overview", "/", "overview"],
   ["Pipeline", "/pipelines/gold", "pipelines/gold"],
+  ["Cell", "/pipelines/gold/cell?at=2026-03-03T00:00:00Z&bucket=day", "pipelines/gold/runs"],
   ["Run", "/pipelines/gold/runs/cron/2026-03-03", "pipelines/gold/why"],
   ["Events", "/events", "events"],
   ["SLA", "/sla", "stats/sla"],
   ["Graph", "/graph?root=gold", "graph"],
   ["Hazards", "/hazards", "hazards"],
-  ["Alerts", "/alerts", "alerts"],
+  ["Operate, dead letters", "/operate", "dlq"],
+  ["Operate, tokens", "/operate", "tokens"],
+  ["Alerts, deliveries", "/alerts", "alerts"],
+  ["Alerts, channels", "/alerts", "alerts/routes"],
   ["Controller", "/controller", "controller"],
 ] as const;
 
-async function show(path: string): Promise<void> {
-  const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  queries.setQueryData(["session"], { name: "ana", scopes: ["read", "operate", "admin"], pipelines: [], owners: [], required: true });
-  const here = createRouter({ ...router.options, history: createMemoryHistory({ initialEntries: [path] }) });
-  render(
-    <QueryClientProvider client={queries}>
-      <RouterProvider router={here} />
-    </QueryClientProvider>,
-  );
-  await waitFor(() => expect(document.querySelector("main")).not.toBeNull());
+/** The paths that were asked for. */
+function asked(): string[] {
+  return controller.asked.map((one) => one.replace(/^\w+ /, "").replace(/\?.*$/, ""));
+}
+
+async function seen(text: string | RegExp): Promise<void> {
+  await waitFor(() => expect(screen.getAllByText(text).length).toBeGreaterThan(0));
 }
 
 beforeEach(() => {
-  stub.asked.length = 0;
-  window.matchMedia = ((query: string) => ({ matches: false, media: query, addEventListener: () => undefined, removeEventListener: () => undefined })) as never;
-  window.scrollTo = () => undefined;
+  controller.asked.length = 0;
 });
 
 afterEach(cleanup);
 
 describe.each(VIEWS)("%s", (_, path, api) => {
   it("says that it is being read", async () => {
-    stub.answer = () => new Promise(() => undefined);
+    controller.answer = () => never();
     await show(path);
-    await waitFor(() => expect(screen.getAllByText(/^Reading .*…$/).length).toBeGreaterThan(0));
-    expect(stub.asked.map((url) => new URL(url).pathname)).toContain(`/api/v1/${api}`);
+    await seen(/^Reading .*…$/);
+    expect(asked()).toContain(api);
   });
 
   it.each([
     [500, "the store is locked", "The controller could not answer"],
-    [403, "needs the scope read", "Not allowed"],
+    [403, "the token ana does not have the scope read", "Not allowed"],
     [404, "there is no pipeline gold: did you mean golden?", "Not found"],
   ])("says what a %i is about, with the request, and tries again", async (status, detail, title) => {
-    stub.answer = problem(status, detail);
+    controller.answer = () => problem(status, detail);
     await show(path);
-    await waitFor(() => expect(screen.getAllByText(title).length).toBeGreaterThan(0));
-    expect(screen.getAllByText(detail).length).toBeGreaterThan(0);
-    expect(screen.getAllByText("Request req-17").length).toBeGreaterThan(0);
-    const before = stub.asked.length;
-    fireEvent.click(screen.getAllByRole("button", { name: "Try again" })[0] as HTMLElement);
-    await waitFor(() => expect(stub.asked.length).toBeGreaterThan(before));
+    await seen(title);
+    await seen(detail);
+    await seen("Request req-17");
+    const before = asked().filter((one) => one === api).length;
+    for (const button of screen.getAllByRole("button", { name: "Try again" })) fireEvent.click(button);
+    await waitFor(() => expect(asked().filter((one) => one === api).length).toBeGreaterThan(before));
   });
 
   it("asks who is there when the session is over", async () => {
     const over = vi.fn();
+    controller.answer = () => problem(401, "sign in");
+    const { onSignedOut } = await import("./api/client");
     const stop = onSignedOut(over);
-    stub.answer = problem(401, "sign in");
     await show(path);
     await waitFor(() => expect(over).toHaveBeenCalled());
     stop();
@@ -101,18 +72,58 @@ describe.each(VIEWS)("%s", (_, path, api) => {
 
 describe("nothing to show", () => {
   const lanes = { at: "2026-03-03T10:00:00Z", rate: 1, bucket: "hour", from: "2026-03-02T14:00:00Z", to: "2026-03-03T14:00:00Z", position: "1-1", total: 0, counts: {}, owners: [] };
+  const none = { items: [], next: null };
+  const alone = { nodes: [{ id: "gold", owner: "", known: true, hidden: false, schedule: "cron", word: null, sla: null }], edges: [], leftOut: 0 };
   it.each([
-    ["/events", "/api/v1/events", {}, /No event/],
-    ["/alerts", "/api/v1/alerts", {}, "No alert was sent yet."],
-    ["/", "/api/v1/overview", lanes, /interlock init/],
-    ["/?q=silver", "/api/v1/overview", lanes, /No pipeline/],
-  ])("%s says so", async (path, api, body, text) => {
-    const answer = JSON.stringify({ ...body, items: [], next: null });
-    stub.answer = (url) =>
-      new URL(url).pathname === api
-        ? Promise.resolve(new Response(answer, { headers: { "Content-Type": "application/json" } }))
-        : new Promise(() => undefined);
+    ["/events", { events: none }, "No events fit."],
+    ["/alerts", { alerts: none }, "No alert was sent yet."],
+    ["/alerts", { "alerts/routes": none }, /None is configured here/],
+    ["/", { overview: { ...lanes, ...none } }, "interlock init my-pipelines"],
+    ["/", { overview: { ...lanes, ...none } }, "interlock validate my-pipelines"],
+    ["/", { overview: { ...lanes, ...none } }, "interlock apply my-pipelines/pipelines"],
+    ["/?q=silver", { overview: { ...lanes, ...none } }, "No pipeline matches"],
+    ["/sla", { "stats/sla": { weeks: [], items: [], worst: [], runs: 0, late: 0, truncated: false } }, "No run with an SLA has ended in these weeks."],
+    ["/graph", {}, "Choose a pipeline to see what it runs after, and what runs after it."],
+    ["/graph?root=gold&as=list", { graph: alone }, "It runs after nothing, and nothing runs after it."],
+    ["/hazards", { hazards: { ...none, counts: {} } }, "No pipeline has a valid config."],
+    ["/operate", { dlq: none }, "None: nothing was given up."],
+    ["/operate", { tokens: { items: [] } }, "There are none: the controller answers without one, on this machine only."],
+    ["/no/such/page", {}, "No such page"],
+  ])("%s says so", async (path, byPath, text) => {
+    controller.answer = answers(byPath);
     await show(path);
-    await waitFor(() => expect(screen.getAllByText(text).length).toBeGreaterThan(0));
+    await seen(text);
+  });
+
+  it("clears the filters that leave nothing", async () => {
+    controller.answer = answers({ overview: { ...lanes, ...none } });
+    const history = await show("/?q=silver&owner=ana&state=failed");
+    fireEvent.click(await screen.findByRole("button", { name: "Clear the filters" }));
+    await waitFor(() => expect(history.location.search).toBe(""));
+    await seen("No pipelines yet");
+  });
+});
+
+describe("without the scope", () => {
+  const reader = { name: "ana", scopes: ["read"], pipelines: [], owners: [], required: true };
+  it.each([
+    ["/operate", "Dead letters need the scope operate."],
+    ["/operate", "Tokens need the scope admin."],
+    ["/alerts", "Alerts need the scope operate."],
+  ])("%s names it, and asks for nothing it may not have", async (path, text) => {
+    controller.answer = () => never();
+    await show(path, reader);
+    await seen(text);
+    expect(asked().filter((one) => /^(dlq|tokens|alerts)/.test(one))).toEqual([]);
+  });
+
+  it("an action is disabled, and names it", async () => {
+    controller.answer = () => never();
+    await show("/operate", reader);
+    for (const [name, scope] of [["Set sensor…", "sensor:write"], ["Report outcome…", "job:write"], ["Rerun…", "operate"], ["Cancel…", "operate"], ["Run it now…", "operate"]]) {
+      const button = await screen.findByRole("button", { name: new RegExp(name ?? "") });
+      expect(button.textContent).toContain(`needs the scope ${scope}`);
+      expect((button as HTMLButtonElement).disabled).toBe(true);
+    }
   });
 });

@@ -6,6 +6,7 @@ import { api, data } from "../api/client";
 import { useLimits, useMay } from "../api/session";
 import { Failure } from "../parts/Failure";
 import { JsonText } from "../parts/JsonText";
+import { Loading } from "../parts/Loading";
 import { LongText } from "../parts/LongText";
 import { TableBox } from "../parts/TableBox";
 import { Time } from "../parts/Time";
@@ -34,6 +35,7 @@ export function DeadLetters() {
     <section>
       <h2>Dead letters</h2>
       {!may && <p className="muted">Dead letters need the scope operate{limits === null ? "" : ", of a token that is not limited to some pipelines"}.</p>}
+      {letters.isLoading && <Loading what="the dead letters" />}
       {letters.error !== null && letters.data === undefined && <Failure error={letters.error} retry={() => void letters.refetch()} />}
       {letters.data !== undefined && items.length === 0 && <p className="muted">None: nothing was given up.</p>}
       {items.length > 0 && (

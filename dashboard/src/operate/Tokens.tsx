@@ -6,6 +6,7 @@ import { api, data } from "../api/client";
 import { useLimits, useMay } from "../api/session";
 import { Ago } from "../parts/Ago";
 import { Failure } from "../parts/Failure";
+import { Loading } from "../parts/Loading";
 import { TableBox } from "../parts/TableBox";
 import { Text } from "../parts/Text";
 import { Time } from "../parts/Time";
@@ -37,6 +38,7 @@ export function Tokens() {
     <section>
       <h2>Tokens</h2>
       {!may && <p className="muted">Tokens need the scope admin{limits === null ? "" : ", of a token that is not limited to some pipelines"}.</p>}
+      {tokens.isLoading && <Loading what="the tokens" />}
       {tokens.error !== null && tokens.data === undefined && <Failure error={tokens.error} retry={() => void tokens.refetch()} />}
       {may && (
         <ActionButton scope="admin" dialog={(close) => <TokenDialog first={tokens.data?.items.length === 0} onMade={refresh} onClose={close} />}>

@@ -1,6 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 
+import { Failure } from "../parts/Failure";
+import { Loading } from "../parts/Loading";
 import { Text } from "../parts/Text";
 import { NextLines } from "../run/NextLines";
 import { nowQuery } from "./queries";
@@ -8,7 +10,9 @@ import { nowQuery } from "./queries";
 /** How it stands now, in the words of `why`. */
 export function NowLine({ pipeline }: { pipeline: string }) {
   const why = useQuery(nowQuery(pipeline));
-  if (why.data === undefined) return null;
+  if (why.data === undefined) {
+    return why.error === null ? <Loading what="how it stands" /> : <Failure error={why.error} retry={() => void why.refetch()} />;
+  }
   const { schedule, date, state, verdict } = why.data;
   return (
     <section className="now">

@@ -1,5 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 
+import { Failure } from "../parts/Failure";
+import { Loading } from "../parts/Loading";
 import { Text } from "../parts/Text";
 import { Time } from "../parts/Time";
 import { upcomingQuery } from "./queries";
@@ -13,6 +15,8 @@ export function UpcomingList({ pipeline, timezone }: { pipeline: string; timezon
   return (
     <section className="upcoming">
       <h2>Next</h2>
+      {upcoming.isPending && <Loading what="what comes next" />}
+      {upcoming.error !== null && upcoming.data === undefined && <Failure error={upcoming.error} retry={() => void upcoming.refetch()} />}
       {upcoming.data !== undefined && items.length === 0 && <p className="muted">Nothing opens within a week.</p>}
       <ul>
         {items.map((one) => (
