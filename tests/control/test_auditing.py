@@ -104,3 +104,14 @@ def test_the_first_write_that_writes_something_carries_the_note(control: Control
     assert noted([Update(KEY), deleted], made) == [Update(KEY), Delete(KEY, note=made)]
     assert noted([required, put], None) == [required, put]
     assert noted([required], made) == [required]
+
+
+def test_the_notes_of_a_calendar_tell_its_versions_apart(control: Control, store: Watched) -> None:
+    ann = control.acting(ANN)
+    for dates in (["2026-07-03"], ["2026-07-04"]):
+        catalog.apply_calendar(ann, Calendar(name="us", dates=dates))
+    catalog.delete_calendar(ann, "us")
+    first, second, gone = store.notes
+    assert (first.before, first.subject) == ({}, "us")
+    assert set(first.after) == {"digest"}
+    assert second.before == first.after != second.after == gone.before

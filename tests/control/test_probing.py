@@ -17,6 +17,7 @@ from interlock.model.errors import InvalidValueError, UnknownPipelineError
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import Run, RunStatus
+from interlock.ports.probes import ProbeRequest
 from interlock.ports.store import Delete, Put
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
@@ -273,6 +274,17 @@ def test_an_evaluation_of_a_dated_probe_looks_for_its_own_period() -> None:
     assert (claim.state.key, claim.request.date) == (f"rows#{DAY}", DAY)
 
 
+class Silent:
+    """An installation that has no target for any probe."""
+
+    def answers(self, pipeline: str, key: str) -> bool:
+        del pipeline, key
+        return False
+
+    def look(self, request: ProbeRequest) -> dict[str, Any]:
+        raise AssertionError(f"nobody was to look for {request.key}")
+
+
 def test_an_evaluation_claims_no_look_that_it_does_not_read_or_that_nobody_can_take() -> None:
     stage, run = waiting()
     document = dict(stage.scenario.pipelines[0].document)
@@ -283,6 +295,9 @@ def test_an_evaluation_claims_no_look_that_it_does_not_read_or_that_nobody_can_t
     assert probing.claim_awaited(stage.control, run) == [], "its rules do not read it"
     stage, run = waiting()
     assert probing.claim_awaited(dataclasses.replace(stage.control, probes=None), run) == []
+    silent = dataclasses.replace(stage.control, probes=Silent())
+    assert probing.claim_awaited(silent, run) == []
+    assert probing.claim_next(silent, "gold", "rows") is None
     catalog.delete_config(stage.control, "gold")
     assert probing.claim_awaited(stage.control, run) == [], "the pipeline is gone"
 
