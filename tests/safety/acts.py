@@ -7,7 +7,7 @@ from itertools import product
 from typing import Final
 
 from interlock.control import records
-from interlock.control.attempts import parts
+from interlock.control.attempts import parts, starting
 from interlock.decide import cascade, expected, reruns
 from interlock.decide.sensors import key_matches, period_of_write
 from interlock.model import keys
@@ -97,10 +97,21 @@ def one_at_a_time(ledger: Ledger) -> Violations:
             for attempt, count in Counter(attempts(ledger.of(key, type_))).items():
                 if count > 1:
                     yield f"{key} attempt {attempt}: {count} times {type_}"
+    yield from _ends_logged_once(ledger)
     current = {parts.execution_of(run) for run in ledger.runs.values()}
     for name in ledger.executions.keys() - current:
         yield f"execution {name} is open, but its attempt is not the latest of any run"
     yield from _jobs_side_by_side(ledger)
+
+
+def _ends_logged_once(ledger: Ledger) -> Violations:
+    """What the target said of a job is in the log once, however many have asked it."""
+    for key in ledger.runs:
+        log = [one for one in records.job_log(ledger.world.engine.control.store, key) if one.event.outcome]
+        asked = Counter(one.attempt for one in log if one.reported_by in ("", starting.BY_LIFECYCLE))
+        for attempt, count in asked.items():
+            if count > 1:
+                yield f"{key} attempt {attempt}: the end of its job was logged {count} times"
 
 
 def _attempts_in_turn(key: RunKey, events: list[Event]) -> Violations:

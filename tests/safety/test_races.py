@@ -4,14 +4,21 @@ Each test lets one function read and decide, has another act just before it comm
 """
 
 from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any, Final
+
+import pytest
 
 from interlock.control import observing, records, reruns, router, sla_monitor, writing
-from interlock.control.attempts import completion, opening, orchestrator
+from interlock.control.attempts import completion, opening, orchestrator, starting
 from interlock.control.watch import watchdog as watching
 from interlock.model import keys
+from interlock.model.errors import AlreadyReportedError
 from interlock.model.events import EventType
 from interlock.model.run import FailureCategory, FinalReason, JobEvent, Marker, RunStatus
+from interlock.ports.jobs import JobStarted, JobState, JobStatus
 from interlock.ports.store import Delete, Key, Put, Write
+from tests.safety.faults import FaultyWorld
 from tests.safety.interleaving import interrupted, touches
 from tests.safety.invariants import violations
 from tests.safety.stage import KEY, control_of, count_events, has, later, pipeline, run_of, settle, staged, write
@@ -309,6 +316,155 @@ def test_success_reported_while_the_start_is_uncertain_is_not_lost() -> None:
     completion.fail_final(control, KEY, 1, FinalReason.UNCERTAIN, "nobody can tell")
     settle(world)
     assert run_of(world).status is RunStatus.COMPLETED
+
+
+# ---------------------------------------------------------------------------------------------------- a job's outcome
+
+CHECK: Final = {"mode": "check-job", "pipeline": "orders", "schedule": "stream", "date": KEY.date, "attempt": 1}
+
+
+def over(minutes: int = 11, **parts: Any) -> FaultyWorld:
+    """A run whose job is over, so many minutes after its start, which nobody has noticed yet."""
+    world = staged(pipeline(**parts), until="2026-03-05T00:15:00Z")
+    world.clock.move_to(run_of(world).opened_at + timedelta(minutes=minutes))
+    return world
+
+
+def outcomes(world: FaultyWorld) -> list[tuple[JobEvent, str]]:
+    """What the job log says of the end of a job, and who wrote it."""
+    log = records.job_log(control_of(world).store, KEY)
+    return [(one.event, one.reported_by) for one in log if one.event.outcome]
+
+
+def test_an_end_that_the_target_reports_while_the_lifecycle_looks_is_logged_once() -> None:
+    world = over()
+    control = control_of(world)
+
+    def meanwhile() -> None:
+        assert writing.job_ended(control, KEY, 1)
+
+    assert orchestrator.handle(interrupted(control, meanwhile, touches(keys.JOB)), CHECK) == {"event": "success"}
+    assert outcomes(world) == [(JobEvent.SUCCESS, "")]
+    settle(world)
+    assert run_of(world).status is RunStatus.COMPLETED
+    assert violations(world) == []
+
+
+def test_an_end_that_the_lifecycle_sees_while_the_target_reports_it_is_logged_once() -> None:
+    world = over()
+    control = control_of(world)
+
+    def meanwhile() -> None:
+        assert orchestrator.handle(control, CHECK) == {"event": "success"}
+
+    assert not writing.job_ended(interrupted(control, meanwhile, touches(keys.JOB)), KEY, 1)
+    assert outcomes(world) == [(JobEvent.SUCCESS, starting.BY_LIFECYCLE)]
+    settle(world)
+    assert run_of(world).status is RunStatus.COMPLETED
+
+
+def test_a_report_that_comes_while_the_lifecycle_looks_is_the_outcome() -> None:
+    """Whoever is first has said it; the lifecycle goes on with that, not with what it saw itself."""
+    world = over(job={"type": "glue", "config": {"jobName": "orders"}, "pollInterval": "1m", "maxCodeRetries": 0})
+    control = control_of(world)
+
+    def meanwhile() -> None:
+        writing.report_job(control, KEY, JobEvent.FAIL, category=FailureCategory.PERMANENT)
+
+    assert orchestrator.handle(interrupted(control, meanwhile, touches(keys.JOB)), CHECK) == {"event": "fail"}
+    assert outcomes(world) == [(JobEvent.FAIL, "report")]
+    settle(world)
+    assert run_of(world).final_reason is FinalReason.RETRIES_USED_UP
+
+
+def test_a_report_that_comes_after_the_outcome_is_kept_and_decides_nothing() -> None:
+    world = over()
+    control = control_of(world)
+
+    def meanwhile() -> None:
+        orchestrator.handle(control, CHECK)
+
+    # Received first and stored second: the log tells by its commits, not by clocks, which of them ended the job.
+    writing.report_job(interrupted(control, meanwhile, touches(keys.JOB)), KEY, JobEvent.FAIL)
+    assert sorted(outcomes(world)) == [(JobEvent.FAIL, "report"), (JobEvent.SUCCESS, starting.BY_LIFECYCLE)]
+    settle(world)
+    assert run_of(world).status is RunStatus.COMPLETED
+
+
+def test_two_callbacks_at_one_time_are_one_report() -> None:
+    world = over(minutes=5)
+    control, run_id = control_of(world), run_of(world).run_id
+
+    def meanwhile() -> None:
+        writing.report_by_callback(control, KEY, 1, run_id, JobEvent.SUCCESS)
+
+    second = interrupted(control, meanwhile, touches(keys.JOB))
+    with pytest.raises(AlreadyReportedError, match="was reported already: success"):
+        writing.report_by_callback(second, KEY, 1, run_id, JobEvent.FAIL)
+    assert outcomes(world) == [(JobEvent.SUCCESS, writing.BY_CALLBACK)]
+
+
+def test_an_end_that_comes_as_the_poll_window_closes_is_the_outcome() -> None:
+    world = over()
+    control = control_of(world)
+
+    def meanwhile() -> None:
+        assert writing.job_ended(control, KEY, 1)
+
+    closing = interrupted(control, meanwhile, touches(keys.JOB))
+    assert orchestrator.handle(closing, CHECK | {"mode": "job-poll-exhausted"}) == {"event": "success"}
+    assert outcomes(world) == [(JobEvent.SUCCESS, "")]
+    settle(world)
+    assert count_events(world, EventType.JOB_POLL_EXHAUSTED) == 0
+    assert run_of(world).status is RunStatus.COMPLETED
+
+
+def test_a_report_that_comes_while_the_start_is_recorded_is_the_outcome() -> None:
+    """The target answers the start with the end of the job, and the job has called back by then."""
+    world = staged(pipeline(), until="2026-03-05T00:10:00Z")
+    control, run = control_of(world), run_of(world)
+    started = records.plain(run) | {"status": "TRIGGERING", "version": run.version + 1}
+    control.store.commit([Put(records.run_record(KEY, keys.RUN), started)])
+    ended = JobStarted(job_id=run.job_id, status=JobStatus(state=JobState.SUCCEEDED))
+
+    def meanwhile() -> None:
+        writing.report_by_callback(control, KEY, 1, run.run_id, JobEvent.SUCCESS)
+
+    assert starting._record_start(interrupted(control, meanwhile, touches(keys.JOB)), run, ended)
+    assert outcomes(world) == [(JobEvent.SUCCESS, writing.BY_CALLBACK)]
+    assert run_of(world).status is RunStatus.RUNNING
+
+
+def test_a_late_end_that_is_reported_twice_at_one_time_is_logged_once() -> None:
+    """EventBridge reports at least once; and a rerun request asks the target as well."""
+    world = over(minutes=5)
+    control = control_of(world)
+    completion.fail_final(control, KEY, 1, FinalReason.STALE, "its lease is over")
+    world.clock.move_to(run_of(world).opened_at + timedelta(minutes=11))
+
+    def meanwhile() -> None:
+        assert writing.job_ended(control, KEY, 1)
+
+    assert not writing.job_ended(interrupted(control, meanwhile, touches(keys.JOB)), KEY, 1)
+    assert not writing.job_ended(control, KEY, 1)
+    assert outcomes(world) == [(JobEvent.SUCCESS, "")]
+    settle(world)
+    assert run_of(world).status is RunStatus.COMPLETED
+
+
+def test_an_end_that_is_reported_while_a_rerun_request_asks_the_target_is_logged_once() -> None:
+    world = over(minutes=5)
+    control = control_of(world)
+    completion.fail_final(control, KEY, 1, FinalReason.STALE, "its lease is over")
+    world.clock.move_to(run_of(world).opened_at + timedelta(minutes=11))
+    asked = reruns.request(control, KEY)
+
+    def meanwhile() -> None:
+        assert writing.job_ended(control, KEY, 1)
+
+    where = records.control_key(KEY.pk, keys.rerun_request_sk(KEY, asked.id))
+    reruns.process(interrupted(control, meanwhile, touches(keys.JOB)), where)
+    assert outcomes(world) == [(JobEvent.SUCCESS, "")]
 
 
 # --------------------------------------------------------------------------------------------------- opening, reruns

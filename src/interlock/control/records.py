@@ -144,13 +144,26 @@ def reruns_of(store: Store, key: RunKey) -> list[RerunRecord]:
 
 def job_log(store: Store, key: RunKey) -> list[JobRecord]:
     """The job log of a run, oldest first."""
-    found = store.query(Table.JOBLOG, key.pk, f"{key.sk(keys.JOB)}#")
-    return [convert(record.item, JobRecord, record.key) for record in found]
+    return sorted((one for _, one in _logged(store, key)), key=lambda one: one.at)
 
 
 def outcome_of(store: Store, run: Run) -> JobRecord | None:
-    """The first record that ends the job of the run's latest attempt."""
-    return next((r for r in job_log(store, run.key) if r.attempt == run.attempt and r.event.outcome), None)
+    """What ended the job of the run's latest attempt.
+
+    Of several that say so the one in the place of the outcome (`put_outcome`); else the first that was written.
+    """
+    place = _outcome_sk(run)
+    found = [(sk != place, one.at, sk, one) for sk, one in _logged(store, run.key) if _ends(one, run.attempt)]
+    return min(found, key=lambda row: row[:3])[3] if found else None
+
+
+def _logged(store: Store, key: RunKey) -> list[tuple[str, JobRecord]]:
+    found = store.query(Table.JOBLOG, key.pk, f"{key.sk(keys.JOB)}#")
+    return [(record.key.sk, convert(record.item, JobRecord, record.key)) for record in found]
+
+
+def _ends(record: JobRecord, attempt: int) -> bool:
+    return record.attempt == attempt and record.event.outcome
 
 
 # ------------------------------------------------------------------------------------------------------ sensors
@@ -305,8 +318,26 @@ def put_sla(state: SlaState, before: SlaState | None) -> Put:
 
 def put_job(record: JobRecord, unique: str) -> Put:
     """Append to the job log."""
-    stamp = f"{format_instant(record.at)}-{unique}"
-    return Put(Key(Table.JOBLOG, record.key.pk, keys.job_sk(record.key, stamp)), plain(record), Missing())
+    return _put_logged(record, keys.job_sk(record.key, f"{format_instant(record.at)}-{unique}"))
+
+
+def put_outcome(record: JobRecord, run: Run) -> Put:
+    """Log what ended the job of the run's latest attempt; the commit fails when somebody has done so.
+
+    Several look at a job (the lifecycle, who watches its target, the job itself), each of them finds no outcome, and
+    the run changes by none of their commits. An attempt therefore has one place for its outcome, whose key they all
+    know. The job of an attempt that was given up may still end: there is a place for each way in which it can.
+    """
+    late = "" if run.active else f"-late-{record.event}"
+    return _put_logged(record, f"{_outcome_sk(run)}{late}")
+
+
+def _outcome_sk(run: Run) -> str:
+    return keys.job_sk(run.key, f"{format_instant(run.opened_at)}-outcome-{run.attempt}")
+
+
+def _put_logged(record: JobRecord, sk: str) -> Put:
+    return Put(Key(Table.JOBLOG, record.key.pk, sk), plain(record), Missing())
 
 
 def put_rerun(run: Run, reason: str) -> Put:

@@ -177,7 +177,7 @@ class _JobQuestion:
             return JobState.RUNNING
         if status.state.terminal:
             record = starting.job_record(run, status, self._control.now())
-            self._control.store.commit([records.put_job(record, self._control.new_id())])
+            self._control.store.commit([records.put_outcome(record, run)])
         return status.state
 
 

@@ -182,7 +182,13 @@ def report_job(
         before={} if run is None else {"status": run.status.value},
         after={"result": event.value, "attempt": number, "runId": named},
     )
-    control.store.commit(noted([records.put_job(record, control.new_id())], recorded))
+    if run is not None and run.active and run.attempt == number:
+        if control.store.commit(noted([records.put_outcome(record, run)], recorded)) is None:
+            return record
+        if by == BY_CALLBACK:
+            _check_first_callback(control, key, number)
+    # What somebody says of a job whose outcome is known is kept all the same.
+    records.settle_commit(control, lambda: (None, noted([records.put_job(record, control.new_id())], recorded)))
     return record
 
 
@@ -200,12 +206,16 @@ def report_by_callback(
     run = records.get_run(control.store, key)
     if run is None or (run.attempt, run.run_id) != (attempt, run_id):
         raise AlreadyReportedError(f"{key} attempt {attempt} is over: a later attempt has taken its place")
-    for one in records.job_log(control.store, key):
-        if one.attempt == attempt and one.reported_by == BY_CALLBACK:
-            raise AlreadyReportedError(f"{key} attempt {attempt} was reported already: {one.event}")
+    _check_first_callback(control, key, attempt)
     return report_job(
         control, key, event, attempt=attempt, run_id=run_id, category=category, error=error, by=BY_CALLBACK
     )
+
+
+def _check_first_callback(control: Control, key: RunKey, attempt: int) -> None:
+    for one in records.job_log(control.store, key):
+        if one.attempt == attempt and one.reported_by == BY_CALLBACK:
+            raise AlreadyReportedError(f"{key} attempt {attempt} was reported already: {one.event}")
 
 
 def _dry_attempt(control: Control, key: RunKey, attempt: int | None) -> int:
@@ -243,7 +253,7 @@ def job_ended(control: Control, key: RunKey, attempt: int) -> bool:
         return False
     record = starting.job_record(run, status, control.now())
     same = Matches({"attempt": attempt, "status": run.status.value})
-    logged = records.put_job(record, control.new_id())
+    logged = records.put_outcome(record, run)
     return control.store.commit([Require(records.run_record(key, keys.RUN), same), logged]) is None
 
 

@@ -344,8 +344,8 @@ def test_the_end_of_a_job_is_logged_for_the_attempt_that_asked_while_it_is_under
     assert asked.asked == 0
     world = running()
     late = Target(JobStatus(state=JobState.SUCCEEDED), meanwhile=lambda: give_up(world))
-    assert check(world, late) == {"event": "success"}
-    assert records.job_log(control_of(world).store, KEY) == [], "its attempt was given up meanwhile"
+    assert check(world, late) == {"event": "superseded"}, "its attempt was given up meanwhile"
+    assert records.job_log(control_of(world).store, KEY) == []
 
 
 def test_the_job_of_an_attempt_that_is_over_or_another_s_is_not_asked_for() -> None:

@@ -282,7 +282,9 @@ def check_job(control: Control, task: Task) -> Output:
     status = _ask(control, config, run)
     if status is not None and status.state.terminal:
         record = starting.job_record(run, status, control.now(), by=starting.BY_LIFECYCLE)
-        control.store.commit([_same_attempt(run), records.put_job(record, control.new_id())])
+        if control.store.commit([_same_attempt(run), records.put_outcome(record, run)]) is not None:
+            # Somebody else has said what became of the job, or the attempt is over: that counts.
+            return check_job(control, task)
         return {"event": record.event.value}
     if status is not None:
         _seen_running(control, task)
@@ -403,7 +405,7 @@ def _exhaust_poll(control: Control, run: Run, seen: int) -> list[Write]:
     return [
         records.put_run(ended, run),
         records.drop_active_if(run.key, seen),
-        records.put_job(msgspec.structs.replace(record, reported_by="interlock"), control.new_id()),
+        records.put_outcome(replace(record, reported_by="interlock"), run),
         *completion.cancel_sla_writes(control, run, now),
         records.put_event(event),
     ]

@@ -157,9 +157,10 @@ def _record_start(control: Control, run: Run, started: JobStarted) -> bool:
         config = catalog.opened_with(control.store, run.pipeline, run.config_version)
         event = triggered_event(config, running, now, answer=started.answer)
         writes: list[Write] = [records.put_run(running, current), records.put_event(event)]
-        if started.status is not None and started.status.state.terminal:
-            ended = job_record(running, started.status, now, by=BY_LIFECYCLE)
-            writes.append(records.put_job(ended, control.new_id()))
+        status = started.status
+        if status is not None and status.state.terminal and records.outcome_of(control.store, running) is None:
+            ended = job_record(running, status, now, by=BY_LIFECYCLE)
+            writes.append(records.put_outcome(ended, running))
         return True, writes
 
     return records.settle_commit(control, decide)
