@@ -19,6 +19,7 @@ from moto.glue.models import glue_backends
 from moto.secretsmanager.models import secretsmanager_backends
 from msgspec import structs
 
+from interlock.control import reruns
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import FinalReason, RunStatus
@@ -299,3 +300,31 @@ def test_every_opt_in_right_is_used_and_none_is_missing(warehouse: Warehouse) ->
         used = {need for world in worlds for need in world.cloud.rights.used[role]}
         left[role] = [one for one in unused(opted_in, used) if one.split(":")[0] not in BESIDE]
     assert {role: found for role, found in left.items() if found} == {}
+
+
+@pytest.mark.timeout(600)
+def test_a_lost_request_for_a_job_that_the_watchdog_may_not_ask_about_says_so() -> None:
+    """The stream-router would have asked Glue. The watchdog, which finds the request, has no right to."""
+    given_up = {**TARGETS["glue"], "jobPollWindowSeconds": 60, "pollInterval": "30s"}
+    with with_targets(scenario(pipeline("gold", given_up), until="00:20"), loopback()) as world:
+        account(world)
+        world.takes = timedelta(hours=2)
+        world.play()
+        assert run_of(world, "gold").final_reason is FinalReason.POLL_EXHAUSTED
+        for stream in world.cloud.streams:
+            stream.held = True
+        reruns.request(world.engine.control, RunKey("gold", "stream", "2026-03-05"))
+        world.clock.move_to(world.clock.now() + reruns.LOST_AFTER)
+        world.engine.watch()
+        for stream in world.cloud.streams:
+            stream.held = False
+        world._pump()
+
+        (denied,) = world.cloud.rights.denied
+        assert "glue:GetJobRun" in str(denied)
+        (refused,) = [one for one in world.events if one.type is EventType.RERUN_REJECTED]
+        assert refused.detail["code"] == "job-unknown"
+        assert "nobody knows whether the job of attempt 1 is over" in refused.message
+        assert "AccessDenied" in refused.message
+        assert "interlock job report gold --date 2026-03-05 --attempt 1 fail" in refused.message
+        assert len(world.aws.glue_runs("gold-revenue")) == 1

@@ -1,17 +1,20 @@
 """Rerun requests: what is refused, why, and that every request is decided once."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
-from interlock.control import catalog, records, reruns
+from interlock.control import catalog, records, reruns, writing
+from interlock.control.attempts import completion
 from interlock.control.views import rerun_preview
 from interlock.model import keys
 from interlock.model.config import PipelineConfig
-from interlock.model.errors import InterlockError
+from interlock.model.errors import InterlockError, UnavailableError
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
-from interlock.model.run import RunStatus, Source
+from interlock.model.run import FinalReason, JobEvent, RunStatus, Source
+from interlock.ports.jobs import JobRequest, JobStatus
 from interlock.ports.store import Delete, Item, Put
 from tests.safety.faults import FaultyWorld
 from tests.safety.stage import KEY, control_of, count_events, later, pipeline, run_of, settle, staged
@@ -129,6 +132,33 @@ def test_a_rerun_of_a_job_that_has_succeeded_meanwhile_is_refused() -> None:
     assert count_events(world, EventType.RERUN_REJECTED) == 2
     assert (run_of(world).status, run_of(world).attempt) == (RunStatus.COMPLETED, 1)
     assert len(world.targets.starts) == 1
+
+
+class Mute:
+    """A target that may not be asked."""
+
+    def check(self, request: JobRequest, job_id: str) -> JobStatus:
+        raise UnavailableError(f"no right to ask about {job_id}")
+
+
+def test_a_rerun_of_a_job_that_cannot_be_asked_about_is_refused_and_says_so() -> None:
+    world = staged(pipeline(), until="2026-03-05T00:15:00Z", jobs=[{"result": "hang"}])
+    control = control_of(world)
+    completion.fail_final(control, KEY, 1, FinalReason.STALE, "its lease is over")
+    asked = reruns.request(control, KEY, force=True)
+    mute: Any = {name: Mute() for name in control.jobs}
+    where = records.control_key(KEY.pk, keys.rerun_request_sk(KEY, asked.id))
+    reruns.process(replace(control, jobs=mute), where)
+
+    event = refused(world)
+    assert event.detail["code"] == "job-unknown"
+    assert f"could not be asked (no right to ask about {run_of(world).job_id})" in event.message
+    assert "interlock job report orders --date 2026-03-05 --attempt 1 fail" in event.message
+    assert "running" not in event.message
+
+    writing.report_job(control, KEY, JobEvent.FAIL, attempt=1)
+    ask(world)
+    assert run_of(world).attempt == 2, "once somebody has said what became of it"
 
 
 @pytest.mark.parametrize(

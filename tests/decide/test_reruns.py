@@ -50,8 +50,18 @@ def decide(
     excluded: str | None = None,
     changed: bool = True,
     job_running: bool = False,
+    job_unknown: str = "",
 ) -> RerunVerdict:
-    return decide_rerun(request, run, job, reruns, excluded=excluded, changed=changed, job_running=job_running)
+    return decide_rerun(
+        request,
+        run,
+        job,
+        reruns,
+        excluded=excluded,
+        changed=changed,
+        job_running=job_running,
+        job_unknown=job_unknown,
+    )
 
 
 @pytest.mark.parametrize(
@@ -135,7 +145,7 @@ OBSTACLES: list[tuple[str, Run | None, list[RerunRecord], str | None, bool, bool
         True,
         True,
         RerunRefusal.JOB_RUNNING,
-        "the job of attempt 1 may still be running: ask again when it has ended",
+        "the job of attempt 1 is still running: ask again when it has ended",
     ),
     (
         "budget",
@@ -176,6 +186,19 @@ def test_the_first_obstacle_is_named(
 ) -> None:
     verdict = decide(a_request(), run, reruns, excluded=excluded, changed=changed, job_running=job_running)
     assert verdict == RerunVerdict(False, reason, code)
+
+
+@pytest.mark.parametrize(("schedule", "option"), [("cron", ""), ("stream", ""), ("evening", " --schedule evening")])
+@pytest.mark.parametrize("force", [False, True])
+def test_a_job_that_cannot_be_asked_about_is_not_said_to_run(schedule: str, option: str, force: bool) -> None:
+    run = replace(a_run(RunStatus.FAILED_FINAL, FinalReason.POLL_EXHAUSTED), schedule=schedule)
+    verdict = decide(a_request(force=force), run, [], job_unknown="no right to ask Glue")
+    assert verdict.code is RerunRefusal.JOB_UNKNOWN
+    assert verdict.reason == (
+        "nobody knows whether the job of attempt 1 is over: its target could not be asked (no right to ask Glue). "
+        "Ask again; if it still cannot be asked, look there, and once the job is over run "
+        f"`interlock job report {run.pipeline} --date {run.date}{option} --attempt 1 fail` (or success)"
+    )
 
 
 @pytest.mark.parametrize("row", [row for row in OBSTACLES if row[6] is not RerunRefusal.UNCHANGED], ids=lambda r: r[0])

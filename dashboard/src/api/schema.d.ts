@@ -1937,7 +1937,7 @@ export interface components {
          * @description Why a rerun request is refused.
          * @enum {string}
          */
-        RerunRefusal: "active" | "budget" | "excluded" | "job-running" | "no-such-period" | "unchanged";
+        RerunRefusal: "active" | "budget" | "excluded" | "job-running" | "job-unknown" | "no-such-period" | "unchanged";
         /**
          * Rotation
          * @description `grace`: how long the text before works. `expires`: counted from now; without it, the end stays as it was.

@@ -3,6 +3,8 @@
 from datetime import datetime, timedelta
 from typing import Final
 
+import msgspec
+
 from interlock.control import catalog, readiness, records
 from interlock.control.attempts import opening, starting
 from interlock.control.auditing import note
@@ -26,6 +28,7 @@ from interlock.ports.store import Delete, Key, Matches, Missing, Put, Store, Upd
 log = get_logger(__name__)
 
 _KEPT: Final = timedelta(days=7)
+_MOST_OF_AN_ERROR: Final = 300
 LOST_AFTER: Final = timedelta(minutes=10)
 """The stream decides a request in milliseconds: one without a decision for so long was lost."""
 
@@ -111,12 +114,11 @@ def _verdict(
     if unreal is not None:
         return RerunVerdict(False, str(unreal), RerunRefusal.NO_SUCH_PERIOD)
     excluded = catalog.calendar_reason(control.store, schedule, asked.key.period)
-    running = False
+    job = _Job(JobState.FAILED)
     if run is not None and transitions.job_may_have_started(run):
-        state = question.ask(run)
-        if state is JobState.SUCCEEDED:
+        job = question.ask(run)
+        if job.state is JobState.SUCCEEDED:
             return RerunVerdict(False, f"the job of attempt {run.attempt} has succeeded meanwhile: nothing to rerun")
-        running = state is JobState.RUNNING
     return decide_rerun(
         asked,
         run,
@@ -124,7 +126,8 @@ def _verdict(
         records.reruns_of(control.store, asked.key),
         excluded=excluded,
         changed=run is None or changed_since(control, config, run),
-        job_running=running,
+        job_running=job.state is JobState.RUNNING,
+        job_unknown=job.unknown,
     )
 
 
@@ -139,27 +142,34 @@ def changed_since(control: Control, config: PipelineConfig, run: Run) -> bool:
     return any(known.get(name) != value for name, value in current.items())
 
 
+class _Job(msgspec.Struct, frozen=True):
+    """What became of the job of a given-up attempt; without a state, why its target could not be asked."""
+
+    state: JobState | None
+    unknown: str = ""
+
+
 class _JobQuestion:
     """Asks a target, at most once per request, whether the job of a given-up attempt still runs."""
 
     def __init__(self, control: Control) -> None:
         self._control = control
-        self._answer: JobState | None = None
+        self._answer: _Job | None = None
 
-    def ask(self, run: Run) -> JobState:
-        """RUNNING also when nobody can tell: a second job beside a running one is the accident we are here for."""
+    def ask(self, run: Run) -> _Job:
+        """What the log or else the target says."""
         if self._answer is None:
             self._answer = self._look(run)
         return self._answer
 
-    def _look(self, run: Run) -> JobState:
+    def _look(self, run: Run) -> _Job:
         reported = [
             one
             for one in records.job_log(self._control.store, run.key)
             if one.attempt == run.attempt and one.event.outcome and one.reported_by != "interlock"
         ]
         if reported:
-            return JobState.SUCCEEDED if reported[-1].event is JobEvent.SUCCESS else JobState.FAILED
+            return _Job(JobState.SUCCEEDED if reported[-1].event is JobEvent.SUCCESS else JobState.FAILED)
         config = catalog.opened_with(self._control.store, run.pipeline, run.config_version)
         try:
             runner = starting.runner_of(self._control, config)
@@ -169,16 +179,16 @@ class _JobQuestion:
                 found = runner.recover(asked)
                 if not isinstance(found, JobStarted):
                     # Nobody knows of such a job. A person who asks all the same has looked (TRIGGER_UNCERTAIN said so).
-                    return JobState.FAILED
+                    return _Job(JobState.FAILED)
                 job_id = found.job_id
             status = runner.check(asked, job_id)
         except Exception as error:  # noqa: BLE001 - a target that cannot be asked cannot be ruled out
             log.warning("rerun-job-unknown", run=str(run.key), error=str(error))
-            return JobState.RUNNING
+            return _Job(None, unknown=(str(error) or type(error).__name__)[:_MOST_OF_AN_ERROR])
         if status.state.terminal:
             record = starting.job_record(run, status, self._control.now())
             self._control.store.commit([records.put_outcome(record, run)])
-        return status.state
+        return _Job(status.state)
 
 
 def _accepted(

@@ -12,6 +12,7 @@ import msgspec
 
 from interlock.model.config import Job
 from interlock.model.errors import InvalidValueError
+from interlock.model.keys import named_schedule
 from interlock.model.run import RerunRecord, RerunRequest, Run, RunStatus, Source
 
 _SHARED: Final = frozenset({Source.DATA_DRIFT, Source.LATE_DATA, Source.UPSTREAM})
@@ -40,6 +41,7 @@ class RerunRefusal(StrEnum):
     EXCLUDED = "excluded"
     ACTIVE = "active"
     JOB_RUNNING = "job-running"
+    JOB_UNKNOWN = "job-unknown"
     BUDGET = "budget"
     UNCHANGED = "unchanged"
 
@@ -120,12 +122,14 @@ def decide_rerun(
     excluded: str | None,
     changed: bool,
     job_running: bool,
+    job_unknown: str = "",
 ) -> RerunVerdict:
     """Accept the request, or say why not. The first obstacle in the order of RerunRefusal is the one named.
 
     `excluded`: the calendar's reason, a sentence, if it has one. `changed`: some sensor that the rules, the trigger or
-    the post-run read has changed since the last attempt's evaluation. `job_running`: the target says so, or cannot be
-    asked; only a run that ended without knowing (`transitions.job_may_have_started`) needs the question.
+    the post-run read has changed since the last attempt's evaluation. `job_running`: the target says so;
+    `job_unknown`: why the target could not be asked. Only a run that ended without knowing what became of its job
+    (`transitions.job_may_have_started`) needs the question.
     """
     if request.source not in _REQUESTABLE:
         raise InvalidValueError(
@@ -141,8 +145,11 @@ def decide_rerun(
     if job_running:
         return _refused(
             RerunRefusal.JOB_RUNNING,
-            f"the job of attempt {run.attempt} may still be running: ask again when it has ended",
+            f"the job of attempt {run.attempt} is still running: ask again when it has ended",
         )
+    if job_unknown:
+        # A second job beside one that may be running is the accident we are here for.
+        return _refused(RerunRefusal.JOB_UNKNOWN, _fate_unknown(run, job_unknown))
     budget, spent = budget_of(job, request.source), used(reruns, request.source)
     if spent >= budget:
         return _refused(RerunRefusal.BUDGET, exhausted(request.source, spent, budget))
@@ -174,6 +181,15 @@ def _unchanged(request: RerunRequest, run: Run, changed: bool) -> bool:
     # An upstream that completed again is itself the change; it need not show in any sensor.
     fresh = changed or request.force or request.source is Source.UPSTREAM
     return run.status is RunStatus.COMPLETED and not fresh
+
+
+def _fate_unknown(run: Run, why: str) -> str:
+    schedule = f" --schedule {named}" if (named := named_schedule(run.schedule)) else ""
+    report = f"interlock job report {run.pipeline} --date {run.date}{schedule} --attempt {run.attempt}"
+    return (
+        f"nobody knows whether the job of attempt {run.attempt} is over: its target could not be asked ({why}). "
+        f"Ask again; if it still cannot be asked, look there, and once the job is over run `{report} fail` (or success)"
+    )
 
 
 def _refused(code: RerunRefusal, reason: str) -> RerunVerdict:
