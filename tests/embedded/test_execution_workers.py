@@ -66,6 +66,23 @@ def running(
             executions.stop()
 
 
+def test_a_task_that_wants_its_thread_to_end_has_failed_and_nothing_hangs(tmp_path: Path) -> None:
+    """What a library raises that is no Exception goes where the flow's errors go, and the next execution is run."""
+    ends, called = Ends(), list[str]()
+
+    def work(payload: dict[str, Any]) -> None:
+        called.append(payload["name"])
+        if payload["name"] == "one":
+            raise SystemExit(3)
+
+    with running(tmp_path / "store.db", ONE_TASK, work, ends, workers=1) as (executions, _, _database):
+        executions.start("one", {"name": "one"})
+        assert ends.wait(1)
+        executions.start("two", {"name": "two"})
+        assert ends.wait(2)
+    assert (called, ends.names) == (["one", "two"], ["one", "two"])
+
+
 def test_executions_run_at_once_and_none_is_run_twice_at_a_time(tmp_path: Path) -> None:
     ends, lock, both, threads = Ends(), threading.Lock(), threading.Barrier(2), TargetThreads()
     running_now: list[str] = []

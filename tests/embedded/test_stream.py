@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from greenlet import GreenletExit
 
 from interlock.embedded.sqlite.database import BEFORE_COMMIT, Database, Row
 from interlock.embedded.sqlite.fibers import TargetThreads
@@ -381,16 +382,40 @@ def test_changes_that_can_not_be_read_are_tried_again_without_haste(
     assert recorder.numbers("a") == [1]
 
 
-def test_a_crash_in_a_lane_ends_the_run_and_is_raised_there(on_disk: Database) -> None:
-    crash = Crash()
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), Crash()], ids=repr)
+def test_what_a_handler_raises_that_is_no_exception_blocks_nobody(
+    on_disk: Database, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    """A library that calls `sys.exit` for a record: it is a dead letter like any other that cannot be handled."""
+    monkeypatch.setattr(lanes, "FIRST_PAUSE", 0.001)
+    recorder = Recorder()
+
+    def handler(changes: Sequence[Change]) -> None:
+        if any(number(change) == 2 for change in changes):
+            raise error
+        recorder(changes)
+
+    put(on_disk, 1, 2, 3, pk="a")
+    put(on_disk, 4, pk="b")
+    with running(on_disk, handler) as consumer:
+        settle(on_disk, consumer)
+    assert (recorder.numbers("a"), recorder.numbers("b")) == ([1, 3], [4])
+    (letter,) = DeadLetters(on_disk).list()
+    assert (letter.tries, letter.record["item"]["n"]) == (3, 2)
+    assert repr(error) in letter.error
+    assert [loop.failures for loop in on_disk.loops] == [0] * len(list(on_disk.loops))
+
+
+def test_a_lane_whose_fiber_is_ended_ends_the_run_and_is_raised_there(on_disk: Database) -> None:
+    end = GreenletExit()
 
     def handler(_: Sequence[Change]) -> None:
-        raise crash
+        raise end
 
     put(on_disk, 1)
-    with pytest.raises(Crash) as caught:
+    with pytest.raises(GreenletExit) as caught:
         StreamConsumer(on_disk, "suite", TABLES, handler).run()
-    assert caught.value is crash
+    assert caught.value is end
     assert DeadLetters(on_disk).count() == 0
     assert StreamConsumer(on_disk, "suite", TABLES, Recorder()).pump() == 1
 

@@ -119,6 +119,15 @@ def test_a_worker_that_dies_leaves_a_try_that_may_have_succeeded(queue: Queue) -
     assert queue.channel.maybe == [START]
 
 
+def test_a_channel_that_wants_its_thread_to_end_has_failed(queue: Queue) -> None:
+    """`sys.exit` in a library: the delivery is tried again later, and nothing behind it waits for a new worker."""
+    queue.say(SystemExit(3))
+    assert isinstance(queue.receive(1), Postponed)
+    queue.wait(hours=1)
+    assert isinstance(queue.receive(1), Sent)
+    assert queue.channel.maybe[1] is not None, "the first try may have arrived"
+
+
 def test_of_two_workers_with_the_same_message_one_sends(queue: Queue, monkeypatch: pytest.MonkeyPatch) -> None:
     read, began = queue.store.get_many, list[Standing | None]()
 

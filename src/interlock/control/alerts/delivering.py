@@ -95,7 +95,7 @@ def deliver(
         return None
     try:
         tried = _send(store, channels, channel, alert, standing, clock)
-    except Exception as error:  # noqa: BLE001  whatever a channel raises is a failure of its delivery
+    except (Exception, SystemExit) as error:  # noqa: BLE001  whatever a channel raises is a failure of its delivery
         # What a channel did not foresee may have happened at any point.
         known = error if isinstance(error, DeliveryError) else DeliveryError(repr(error), uncertain=True)
         tried = after_failure(standing, known, clock.now(), jitter)

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from interlock.embedded.clock import real_seconds
+from interlock.embedded.sqlite.fibers import contained
 from interlock.logs import get_logger
 from interlock.loops import Loops
 from interlock.ports.clock import Clock
@@ -153,7 +154,7 @@ class ExecutionWorkers:
     def _run(self, name: str) -> bool:
         """Run it; false when it could not be saved: the row is as it was, and due, so it is run again."""
         try:
-            self._executions.run(name)
+            contained(self._executions.run)(name)
         except Exception:  # noqa: BLE001  whatever it is, the worker must live
             _log.exception("an execution could not be saved; trying again", execution=name)
             return False

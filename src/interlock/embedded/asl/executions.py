@@ -40,6 +40,7 @@ from interlock.embedded.asl.interpreter import Machine
 from interlock.embedded.asl.paths import RUNTIME, TIMEOUT, DefinitionError, Json
 from interlock.embedded.asl.update_item import CONDITION_FAILED, UPDATE_ITEM, UpdateRefusedError, to_update
 from interlock.embedded.sqlite.database import Database
+from interlock.embedded.sqlite.fibers import contained
 from interlock.logs import get_logger
 from interlock.model.errors import CommitRefusedError, InvalidValueError
 from interlock.model.times import epoch_millis
@@ -198,6 +199,7 @@ class SqliteExecutions:
         """Run what is due from now on, so many at a time, on fibers of the writer thread."""
         if self._workers is not None:
             raise InvalidValueError("the workers are running already: stop them first")
+        self._tasks = {name: contained(task) for name, task in self._tasks.items()}
         self._workers = ExecutionWorkers(self, self._clock, count, self._database.spawn, self._database.loops)
         self._workers.start()
 

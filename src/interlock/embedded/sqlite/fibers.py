@@ -19,7 +19,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from queue import SimpleQueue
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, ParamSpec, Protocol, TypeVar
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -28,6 +28,7 @@ from interlock.loops import Loops
 from interlock.model.errors import InterlockError
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _log = get_logger(__name__)
 
@@ -153,10 +154,24 @@ class TargetThreads:
 def _outcome(work: Callable[[], T], future: Future[T]) -> Callable[[], None]:
     """Make a call; what tells its caller how it went."""
     try:
-        return partial(future.set_result, work())
+        return partial(future.set_result, contained(work)())
     except Exception as error:  # noqa: BLE001  it is the caller's
         return partial(future.set_exception, error)
-    except BaseException as error:  # noqa: BLE001  a target that wants its thread to end has failed, and nothing else
-        failure = InterlockError(f"the call ended with {error!r}")
-        failure.__cause__ = error
-        return partial(future.set_exception, failure)
+
+
+def contained(call: Callable[P, T]) -> Callable[P, T]:
+    """The same call, of which nothing comes but an Exception.
+
+    What wants its thread or its process to end (`sys.exit` in a library) has failed, and nothing else: the thread is
+    everybody's. Only the end of a fiber passes.
+    """
+
+    def contain(*arguments: P.args, **named: P.kwargs) -> T:
+        try:
+            return call(*arguments, **named)
+        except (Exception, GreenletExit):
+            raise
+        except BaseException as error:
+            raise InterlockError(f"the call ended with {error!r}") from error
+
+    return contain

@@ -187,7 +187,7 @@ class Lanes:
 
     @property
     def crash(self) -> BaseException | None:
-        """What a handler raised that is no Exception. Nothing is handed over any more then."""
+        """What ended a lane in the middle of its call. Nothing is handed over any more then."""
         return self._crash
 
     def stop(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from interlock.embedded.sqlite.database import Database, Row
+from interlock.embedded.sqlite.fibers import contained
 from interlock.embedded.stream.dead_letters import Failure, LetterKind, bury
 from interlock.embedded.stream.lanes import Handler, Handover, Lanes, Partition
 from interlock.logs import get_logger
@@ -58,7 +59,9 @@ class StreamConsumer:
         """
         self.name = name
         self._database = database
-        self._handover = Handover(handler, self._bury, database.clock, tries)
+        # Pumped, what is no Exception passes: the crash of a simulation ends everything.
+        self._pumped = Handover(handler, self._bury, database.clock, tries)
+        self._handover = Handover(contained(handler), self._bury, database.clock, tries)
         self._batch_size = batch_size
         self._tables = [table.value for table in tables]
         marks = ", ".join("?" for _ in tables)
@@ -117,7 +120,7 @@ class StreamConsumer:
         for change in batch:
             partition.add(change)
         while partition:
-            self._handover.step(partition)
+            self._pumped.step(partition)
 
     # ------------------------------------------------------------------------------------------------ running
 
@@ -131,7 +134,11 @@ class StreamConsumer:
         self._loop.stop()
 
     def run(self) -> None:
-        """Deliver changes as they come, until `stop`. Raises what a handler raised that is no Exception."""
+        """Deliver changes as they come, until `stop`.
+
+        Whatever a handler raises is a failure of its records, `SystemExit` included: raised here, it would have the
+        same record delivered first again, forever.
+        """
         self._read_to = self._registered()
         lanes = Lanes(
             self._handover,
