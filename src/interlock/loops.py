@@ -7,8 +7,12 @@ of the store) is not called again: `on_failure` ends the process.
 
 A step may also be the whole work, until it is asked to end (`wait`, `ending`). Then it counts as sound again once it
 has run for a minute.
+
+A step that hangs raises nothing. A loop that promises to come round (`overdue`) is named when it has not for so long:
+when its step has neither returned nor said `came_round`. Sleep between steps does not count, nor does a machine's own.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -28,6 +32,9 @@ _LONGEST_PAUSE: Final = 1.0
 _SOUND_SECONDS: Final = 60.0
 # From so many failures in a row on, the controller does not do its work.
 _MANY_FAILURES: Final = 5
+# `overdue` of a loop whose step looks at what is due, and waits for seconds at most. Generous: a machine that swaps, or
+# a slow disk, must not ring an alarm.
+OVERDUE_SECONDS: Final = 600.0
 # How long a loop may take to end. `serve` ends the process earlier: this is for everybody else.
 _STOP_SECONDS: Final = 30.0
 
@@ -46,6 +53,7 @@ class Loop:
         finite: bool,
         on_failure: OnFailure | None,
         stop_seconds: float | None,
+        overdue: float | None,
     ) -> None:
         self.name = name
         self._step = step
@@ -53,12 +61,15 @@ class Loop:
         self._finite = finite
         self._on_failure = on_failure
         self._stop_seconds = stop_seconds
+        self._overdue = overdue
         self._bell = threading.Condition()
         self._rings = 0
         self._ending = False
         self._started = False
         self._finished = False
         self._begun = 0.0
+        # When the step under way began, or last came round; None between two steps.
+        self._round: float | None = None
         self._failures = 0
         self._error = ""
         self._thread: threading.Thread | None = None
@@ -99,6 +110,10 @@ class Loop:
         with self._bell:
             return self._bell.wait_for(lambda: self._ending, seconds)
 
+    def came_round(self) -> None:
+        """For a step that is the whole work: it does not hang."""
+        self._round = time.monotonic()
+
     # --------------------------------------------------------------------------------------------------- asking
 
     @property
@@ -132,10 +147,20 @@ class Loop:
     def _complaint(self) -> str:
         if self._is_dead():
             return f"{self.name} has ended"
-        if not self.alive or self._ending or not (failures := self.failures):
+        if not self.alive or self._ending:
+            return ""
+        if minutes := self._hangs_for():
+            return f"{self.name} hangs: it has not come round for {minutes} minutes"
+        if not (failures := self.failures):
             return ""
         how = "fails again and again" if failures >= _MANY_FAILURES else "failed and was started again"
         return f"{self.name} {how} ({self._error})"
+
+    def _hangs_for(self) -> int:
+        """Minutes, rounded up; 0 when it does not hang, or promises nothing."""
+        since = self._round
+        seconds = 0.0 if since is None else time.monotonic() - since
+        return 0 if self._overdue is None or seconds < self._overdue else max(1, math.ceil(seconds / 60))
 
     def _is_broken(self) -> bool:
         return self._is_dead() or self.failures >= _MANY_FAILURES
@@ -152,14 +177,17 @@ class Loop:
         while not self._ending:
             # Taken before the step: whatever rings from here on is not slept through.
             rings, self._begun = self._rings, time.monotonic()
+            self._round = self._begun
             try:
                 seconds = self._take_step()
             except BaseException as error:  # noqa: BLE001  whatever it was, its thread must live, or say that it died
                 if self._on_failure is not None:
                     self._failed_for_good(error, self._on_failure)
                     return
+                self._round = None
                 self._failed(error)
                 continue
+            self._round = None
             if seconds is None:
                 self._finished = True
                 return
@@ -216,14 +244,24 @@ class Loops:
         finite: bool = False,
         on_failure: OnFailure | None = None,
         stop_seconds: float | None = _STOP_SECONDS,
+        overdue: float | None = None,
     ) -> Loop:
         """A further loop; `start` it.
 
         `vital`: without it the controller does not do its work. `finite`: it may come to an end by itself.
         `on_failure`: it is not called again after a failure, this is called instead. `stop_seconds`: how long `stop`
-        waits for it; None: as long as it takes.
+        waits for it; None: as long as it takes. `overdue`: after so many seconds a step that has not come round hangs;
+        None: it may wait for something for as long as it likes.
         """
-        loop = Loop(name, step, vital=vital, finite=finite, on_failure=on_failure, stop_seconds=stop_seconds)
+        loop = Loop(
+            name,
+            step,
+            vital=vital,
+            finite=finite,
+            on_failure=on_failure,
+            stop_seconds=stop_seconds,
+            overdue=overdue,
+        )
         self._loops.append(loop)
         return loop
 

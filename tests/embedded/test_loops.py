@@ -125,6 +125,111 @@ def test_loop_that_failed_is_sound_after_it_has_run_a_while(monkeypatch: pytest.
     assert loop.stop()
 
 
+class Time:
+    """The time that loops read, set by the test."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+
+@pytest.fixture
+def now(monkeypatch: pytest.MonkeyPatch) -> Time:
+    found = Time()
+    monkeypatch.setattr(module, "time", found)
+    return found
+
+
+def test_loop_that_hangs_is_named_until_it_comes_round(now: Time) -> None:
+    within, go_on, after = threading.Event(), threading.Event(), threading.Event()
+
+    def step() -> float:
+        if within.is_set():
+            after.set()
+        within.set()
+        assert go_on.wait(30)
+        return 0.01
+
+    loops = Loops()
+    loop = loops.add("work", step, overdue=600)
+    loop.start()
+    assert within.wait(30)
+    now.seconds += 599
+    assert loops.degradations() == []
+    now.seconds += 2
+    assert loops.degradations() == ["work hangs: it has not come round for 11 minutes"]
+    assert loops.problems() == [], "the controller does its work as far as anybody knows"
+    go_on.set()
+    assert after.wait(30)
+    assert loops.degradations() == []
+    assert loop.stop()
+
+
+def test_loop_that_sleeps_between_two_steps_does_not_hang(now: Time) -> None:
+    slept = Work()
+    slept.seconds = 5000.0
+    loops = Loops()
+    loop = loops.add("work", slept, overdue=600)
+    loop.start()
+    until(lambda: slept.called.acquire(blocking=False) and loop._round is None)
+    now.seconds += 5000
+    assert loops.degradations() == []
+    assert loop.stop()
+
+
+def test_loop_that_waits_for_work_promises_nothing(now: Time) -> None:
+    within, go_on = threading.Event(), threading.Event()
+
+    def wait() -> float:
+        within.set()
+        go_on.wait(30)
+        return 0.01
+
+    with running(wait) as (loops, _):
+        assert within.wait(30)
+        now.seconds += 100_000
+        assert loops.degradations() == []
+        go_on.set()
+
+
+def test_step_that_is_the_whole_work_says_that_it_comes_round(now: Time) -> None:
+    asked, rounds = threading.Semaphore(0), threading.Semaphore(0)
+    loops = Loops()
+
+    def run() -> None:
+        while not loop.ending:
+            if asked.acquire(timeout=0.01):
+                loop.came_round()
+                rounds.release()
+
+    loop = loops.add("work", run, overdue=600)
+    loop.start()
+    asked.release()
+    assert rounds.acquire(timeout=30)
+    now.seconds += 601
+    assert loops.degradations() == ["work hangs: it has not come round for 11 minutes"]
+    asked.release()
+    assert rounds.acquire(timeout=30)
+    assert loops.degradations() == []
+    assert loop.stop()
+
+
+def test_loop_that_pauses_after_a_failure_does_not_hang(now: Time, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FIRST_PAUSE", 30.0)
+    monkeypatch.setattr(module, "_LONGEST_PAUSE", 30.0)
+    work = Work()
+    work.error = ValueError("x")
+    loops = Loops()
+    loop = loops.add("work", work, overdue=600)
+    loop.start()
+    until(lambda: loop._round is None and loop.failures)
+    now.seconds += 601
+    assert loops.degradations() == ["work failed and was started again (ValueError)"]
+    assert loop.stop()
+
+
 def test_ring_in_the_middle_of_a_step_is_not_slept_through() -> None:
     within, go_on, calls = threading.Event(), threading.Event(), threading.Semaphore(0)
 

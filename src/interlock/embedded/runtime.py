@@ -15,6 +15,7 @@ import msgspec
 from interlock.embedded.clock import real_seconds
 from interlock.embedded.engine import Engine
 from interlock.embedded.timing.probe_threads import ProbeThreads
+from interlock.loops import OVERDUE_SECONDS
 
 # Executions under way at once: they wait for commits most of the time, and what waits together is flushed together.
 WORKERS: Final = 128
@@ -25,6 +26,8 @@ _WATCHDOG_YIELD: Final = 0.001
 _ROUTED_WITHIN: Final = 30.0
 _LOOK_AGAIN: Final = 0.05
 _FEW_CHANGES: Final = 100
+# A step of these grows with what is due: the ticks of a long night, a pass over every pipeline, a week to be swept.
+_MANY_DUE_SECONDS: Final = 6 * OVERDUE_SECONDS
 
 
 class WatchdogState(msgspec.Struct, frozen=True):
@@ -47,9 +50,9 @@ class Runtime:
         self._stopping = threading.Event()
         self._probes = ProbeThreads(engine.control, engine.probes, engine.database.loops)
         add = engine.database.loops.add
-        self._clock = add("clock", self._bring_due)
-        self._watchdog = add("watchdog", self._watch_when_due)
-        self._sweeper = add("sweeper", self._sweep_when_due)
+        self._clock = add("clock", self._bring_due, overdue=_MANY_DUE_SECONDS)
+        self._watchdog = add("watchdog", self._watch_when_due, overdue=_MANY_DUE_SECONDS)
+        self._sweeper = add("sweeper", self._sweep_when_due, overdue=_MANY_DUE_SECONDS)
         self._next_watch: datetime | None = None
         self._next_sweep: datetime | None = None
         self.watchdog = WatchdogState()

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from interlock.embedded.clock import real_seconds
 from interlock.embedded.sqlite.fibers import contained
 from interlock.logs import get_logger
-from interlock.loops import Loops
+from interlock.loops import OVERDUE_SECONDS, Loops
 from interlock.ports.clock import Clock
 
 # The longest sleep: a machine that was suspended, or whose clock was set, is noticed this soon.
@@ -65,7 +65,7 @@ class ExecutionWorkers:
         self._stopping = threading.Event()
         # What could not be saved, and until when it is left alone. It counts as running meanwhile.
         self._cooling: dict[str, float] = {}
-        self._dispatcher = (loops or Loops()).add("executions", self._dispatch)
+        self._dispatcher = (loops or Loops()).add("executions", self._dispatch, overdue=OVERDUE_SECONDS)
         self._spawn = spawn
 
     def start(self) -> None:

@@ -17,6 +17,7 @@ from interlock.embedded.sqlite.fibers import contained
 from interlock.embedded.stream.dead_letters import Failure, LetterKind, bury
 from interlock.embedded.stream.lanes import Handler, Handover, Lanes, Partition
 from interlock.logs import get_logger
+from interlock.loops import OVERDUE_SECONDS
 from interlock.model.errors import StoreError
 from interlock.model.keys import Table
 from interlock.ports.store import Change, Item
@@ -79,7 +80,7 @@ class StreamConsumer:
         self._heard = False
         self._broken = False
         self._stopping = threading.Event()
-        self._loop = database.loops.add(name, self.run)
+        self._loop = database.loops.add(name, self.run, overdue=OVERDUE_SECONDS)
 
     def register(self) -> None:
         """Make the consumer known, at the beginning if it is new, and find where it left off."""
@@ -162,6 +163,7 @@ class StreamConsumer:
         """Take in what other processes commit; what this process commits is taken in at once, by the writer."""
         idle, wait = 0, 0.0
         while not self._stopping.wait(wait):
+            self._loop.came_round()
             wait = _BROKEN_STORE_SECONDS if self._broken else _LOOK_SECONDS
             if lanes.crash is not None:
                 raise lanes.crash

@@ -15,7 +15,7 @@ from interlock.control.probing import Claim
 from interlock.embedded.clock import real_seconds
 from interlock.embedded.timing.probe_clock import ProbeClock, ProbeEntry, finish
 from interlock.logs import get_logger
-from interlock.loops import Loops
+from interlock.loops import OVERDUE_SECONDS, Loops
 from interlock.model.durations import Duration, format_duration
 from interlock.model.errors import ProbeError
 from interlock.ports.probes import Prober, ProbeRequest
@@ -59,7 +59,7 @@ class ProbeThreads:
         self._stopping = False
         self._looks: list[_Look] = []
         self._hanging: dict[tuple[str, str], threading.Thread] = {}
-        self._loop = (loops or Loops()).add("probes", self._look_around)
+        self._loop = (loops or Loops()).add("probes", self._look_around, overdue=OVERDUE_SECONDS)
         clock.on_changed(self._loop.ring)
 
     def stop(self) -> None:
