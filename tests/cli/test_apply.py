@@ -76,6 +76,20 @@ def test_pruning_is_asked_for(capsys: pytest.CaptureFixture[str], project: Path)
     assert stored() == ["gold"]
 
 
+def test_a_reason_is_kept_in_the_trail(capsys: pytest.CaptureFixture[str], project: Path) -> None:
+    (project / "pipelines/old.yaml").write_text(PIPELINE.replace("gold", "old"))
+    run(capsys, "apply", ".", "--reason", "the first ones")
+    (project / "pipelines/old.yaml").unlink()
+    run(capsys, "apply", ".", "--prune", "--reason", "old is gone")
+    found = json.loads(run(capsys, "audit", "--json").out)["records"]
+    assert sorted((one["action"], one.get("pipeline") or one["subject"], one["reason"]) for one in found) == [
+        ("calendar-applied", "closed", "the first ones"),
+        ("pipeline-applied", "gold", "the first ones"),
+        ("pipeline-applied", "old", "the first ones"),
+        ("pipeline-deleted", "old", "old is gone"),
+    ]
+
+
 def test_pruning_needs_the_whole_folder(capsys: pytest.CaptureFixture[str], project: Path) -> None:
     run(capsys, "apply", ".")
     outcome = run(capsys, "apply", "pipelines/gold.yaml", "--prune")
@@ -171,6 +185,20 @@ def test_with_a_url_it_goes_through_the_server(capsys: pytest.CaptureFixture[str
     assert api.sent[1][2]["sla"]["expectedDuration"] == "30m"
     assert f"applied to {api.url}" in outcome.out
     assert list(project.glob("interlock.db*")) == []
+
+
+def test_a_reason_goes_to_the_server_with_everything_that_is_written(
+    capsys: pytest.CaptureFixture[str], project: Path, api: Api
+) -> None:
+    known = {"id": "old", "version": "1", "errors": []}
+    api.answers["/api/v1/pipelines"] = (200, {"items": [known], "next": None})
+    outcome = run(capsys, "apply", ".", "--prune", "--reason", "closes early", "--url", api.url)
+    assert outcome.code == 0, outcome.err
+    assert [(method, path) for method, path, _ in api.sent] == [
+        ("PUT", "/api/v1/calendars/closed?reason=closes+early"),
+        ("PUT", "/api/v1/pipelines/gold?reason=closes+early"),
+        ("DELETE", "/api/v1/pipelines/old?reason=closes+early"),
+    ]
 
 
 def with_server(capsys: pytest.CaptureFixture[str], project: Path, api: Api, *arguments: str) -> Outcome:

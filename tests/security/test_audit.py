@@ -83,6 +83,22 @@ def test_configs_and_calendars(bank: Bank) -> None:
     assert calendars[1]["before"] == calendars[0]["after"] != calendars[1]["after"]
 
 
+def test_whoever_applies_or_deletes_may_say_why(bank: Bank) -> None:
+    why = "?reason=the+bank+closes%20early"
+    bank.done("ann", "PUT", f"pipelines/said{why}", pipeline("said"))
+    bank.done("ann", "PUT", f"calendars/early{why}", {"dates": ["2026-12-24"]})
+    bank.done("ann", "DELETE", f"pipelines/said{why}")
+    found = [*bank.trail(pipeline="said"), bank.trail(action="calendar-applied")[-1]]
+    assert [(one["action"], one["reason"]) for one in found] == [
+        ("pipeline-applied", "the bank closes early"),
+        ("pipeline-deleted", "the bank closes early"),
+        ("calendar-applied", "the bank closes early"),
+    ]
+    removed = bank.done("ann", "GET", "events?pipeline=said&type=PIPELINE_REMOVED").json()["items"]
+    assert [one["detail"]["reason"] for one in removed] == ["the bank closes early"]
+    assert bank.ask("ann", "PUT", f"pipelines/said?reason={'x' * 2001}", pipeline("said")).status_code == 422
+
+
 def test_what_is_done_to_runs(bank: Bank) -> None:
     bank.done("ann", "PUT", "pipelines/runs", pipeline("runs"))
     path = f"pipelines/runs/runs/stream/{DAY}"

@@ -2665,7 +2665,10 @@ export interface operations {
     };
     applyPipeline: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why: kept in the audit trail. */
+                reason?: string;
+            };
             header?: never;
             path: {
                 /** @description The pipeline's id. */
@@ -2803,7 +2806,10 @@ export interface operations {
     };
     deletePipeline: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why: kept in the audit trail. */
+                reason?: string;
+            };
             header?: never;
             path: {
                 /** @description The pipeline's id. */
@@ -3260,7 +3266,10 @@ export interface operations {
     };
     applyCalendar: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Why: kept in the audit trail. */
+                reason?: string;
+            };
             header?: never;
             path: {
                 /** @description The calendar's name. */

@@ -7,6 +7,7 @@ import msgspec
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, PathParameter, get, put
+from interlock.api.parameters import ReasonArg
 from interlock.api.problems import ProblemError, RequestError, documented
 from interlock.config.aliases import normalise_calendar
 from interlock.config.decode import decode
@@ -58,10 +59,11 @@ def apply_calendar(
     data: Annotated[dict[str, Any], Body(description="The calendar, as in a file, in JSON.", examples=[_EXAMPLE])],
     service: ServiceArg,
     caller: CallerArg,
+    reason: ReasonArg = "",
 ) -> Calendar:
     """Store a calendar, checked as a file would be. Runs that are open are not checked against it again."""
     calendar = _checked(name, {"name": name, **data})
-    catalog.apply_calendar(caller.acting(service), calendar)
+    catalog.apply_calendar(caller.acting(service), calendar, reason=reason)
     _log.info("calendar applied", calendar=name, by=caller.name)
     return calendar
 

@@ -20,3 +20,4 @@ ScheduleArg = Annotated[
 PipelineFilter = Annotated[
     str | None, QueryParameter(name="pipeline", max_length=256, description="Only of this pipeline.")
 ]
+ReasonArg = Annotated[str, QueryParameter(name="reason", max_length=2000, description="Why: kept in the audit trail.")]

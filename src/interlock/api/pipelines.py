@@ -8,7 +8,7 @@ import msgspec
 
 from interlock.api.auth import CallerArg, ServiceArg, needs
 from interlock.api.http import Body, Example, Response, ResponseSpec, delete, get, put
-from interlock.api.parameters import CursorArg, DateArg, LimitArg, PipelineArg, ScheduleArg
+from interlock.api.parameters import CursorArg, DateArg, LimitArg, PipelineArg, ReasonArg, ScheduleArg
 from interlock.api.problems import ProblemError, RequestError, documented, not_found
 from interlock.api.served import Served
 from interlock.config.aliases import normalise, with_default_rules
@@ -115,12 +115,13 @@ def apply_pipeline(
     data: Annotated[dict[str, Any], Body(description="The config, as in a file, in JSON.", examples=[_DOCUMENT])],
     service: ServiceArg,
     caller: CallerArg,
+    reason: ReasonArg = "",
 ) -> Response[Applied]:
     """Store a config, checked as a file would be: all errors are reported at once, an invalid one is not stored."""
     check_id(pipeline)
     config, document = _checked(service, pipeline, data)
     new = catalog.stored(service.store, pipeline) is None
-    changed = catalog.apply_config(caller.acting(service), config, document)
+    changed = catalog.apply_config(caller.acting(service), config, document, reason=reason)
     _log.info("pipeline applied", pipeline=pipeline, changed=changed, by=caller.name)
     able = Abilities(
         job_types=frozenset(service.control.jobs),
@@ -182,14 +183,15 @@ def _path(path: tuple[str | int, ...]) -> str:
     summary="Delete a pipeline",
     tags=["pipelines"],
 )
-def delete_pipeline(pipeline: PipelineArg, service: ServiceArg, caller: CallerArg) -> None:
+def delete_pipeline(pipeline: PipelineArg, service: ServiceArg, caller: CallerArg, reason: ReasonArg = "") -> None:
     """It opens nothing new; what is under way ends. Its runs and events stay. Refused while its file is there."""
     pipeline_views.known(service.store, pipeline)
     file = config_files.file_of(service.store, pipeline)
     if file is not None and service.follows_files and FilePath(file).exists():
         message = f"{pipeline} comes from {FilePath(file).name}, which would bring it back: remove the file instead"
         raise RequestError(HTTPStatus.CONFLICT, "file-remains", message)
-    if not catalog.delete_config(caller.acting(service), pipeline, reason="deleted over the API", by=caller.name):
+    reason = reason or "deleted over the API"
+    if not catalog.delete_config(caller.acting(service), pipeline, reason=reason, by=caller.name):
         raise not_found(f"there is no pipeline {pipeline!r} any more")
     _log.info("pipeline deleted", pipeline=pipeline, by=caller.name)
 

@@ -37,6 +37,7 @@ def apply(
         bool, typer.Option("--allow-empty", help="With --prune: PATH holds no pipeline, and all are to go.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change; write nothing.")] = False,
+    reason: Annotated[str, typer.Option("--reason", metavar="R", help="Why; kept in the audit trail.")] = "",
     store: StoreOption = None,
     url: UrlOption = None,
     json: JsonOption = False,
@@ -46,7 +47,7 @@ def apply(
     Creates the store if there is none (never an environment on AWS). A removed pipeline opens nothing new; what is
     under way ends.
 
-    Example: interlock apply . --prune
+    Example: interlock apply . --prune --reason "orders moved to silver"
     """
     if prune and not path.is_dir():
         message = "with --prune, PATH must be the folder of all pipelines: one file says nothing about the others"
@@ -63,7 +64,7 @@ def apply(
     removals = planned.kinds("removed") if prune else []
     if not dry_run:
         write = _write_to_server if target.url is not None else _write_to_store
-        write(target, loaded, planned, removals)
+        write(target, loaded, planned, removals, reason)
     if json:
         print_json(_document(target, loaded, planned, removals, dry_run=dry_run))
     else:
@@ -81,43 +82,46 @@ def _nothing(path: Path) -> "LoadResult | None":
 # ------------------------------------------------------------------------------------------------------- writing
 
 
-def _write_to_store(target: Target, loaded: "LoadResult", planned: Planned, removals: Removals) -> None:
+def _write_to_store(target: Target, loaded: "LoadResult", planned: Planned, removals: Removals, reason: str) -> None:
     """Calendars first: a config may name one that is new."""
     from interlock.control import catalog
 
     with writing(target) as control:
-        _store_calendars(control, loaded, planned)
+        _store_calendars(control, loaded, planned, reason)
         for one in loaded.configs:
-            catalog.apply_config(control, one.config, one.document)
+            catalog.apply_config(control, one.config, one.document, reason=reason)
         for name in removals:
-            catalog.delete_config(control, name, reason="apply --prune: not in these files")
+            catalog.delete_config(control, name, reason=reason or "apply --prune: not in these files")
 
 
-def _store_calendars(control: "Control", loaded: "LoadResult", planned: Planned) -> None:
+def _store_calendars(control: "Control", loaded: "LoadResult", planned: Planned, reason: str) -> None:
     from interlock.control import catalog
 
     changed = {one.name for one in planned.calendars if one.kind != "unchanged"}
     for name, one in loaded.calendars.items():
         if name in changed:
-            catalog.apply_calendar(control, one)
+            catalog.apply_calendar(control, one, reason=reason)
 
 
-def _write_to_server(target: Target, loaded: "LoadResult", planned: Planned, removals: Removals) -> None:
+def _write_to_server(target: Target, loaded: "LoadResult", planned: Planned, removals: Removals, reason: str) -> None:
     wanted = set(planned.kinds("new", "changed"))
+    why = {"reason": reason} if reason else {}
     with server(target) as client:
-        _send_calendars(client, target, loaded, planned)
+        _send_calendars(client, target, loaded, planned, reason)
         for one in loaded.configs:
             if one.config.id in wanted:
-                _send(client.put, f"pipelines/{one.config.id}", json=one.document)
+                _send(client.put, f"pipelines/{one.config.id}", json=one.document, params=why)
         for name in removals:
-            _send(client.delete, f"pipelines/{name}")
+            _send(client.delete, f"pipelines/{name}", params=why)
 
 
-def _send(method: "Callable[..., httpx.Response]", path: str, **body: Any) -> None:
-    answer_of(method(path, **body))
+def _send(method: "Callable[..., httpx.Response]", path: str, **what: Any) -> None:
+    answer_of(method(path, **what))
 
 
-def _send_calendars(client: "httpx.Client", target: Target, loaded: "LoadResult", planned: Planned) -> None:
+def _send_calendars(
+    client: "httpx.Client", target: Target, loaded: "LoadResult", planned: Planned, reason: str
+) -> None:
     """Those that changed; all of them to a server that cannot say which it has."""
     from urllib.parse import quote
 
@@ -127,13 +131,17 @@ def _send_calendars(client: "httpx.Client", target: Target, loaded: "LoadResult"
     for name, calendar in loaded.calendars.items():
         if name in unchanged:
             continue
-        response = client.put(f"calendars/{quote(name, safe='')}", json=msgspec.to_builtins(calendar))
+        response = client.put(
+            f"calendars/{quote(name, safe='')}",
+            json=msgspec.to_builtins(calendar),
+            params={"reason": reason} if reason else {},
+        )
         if response.status_code not in (404, 405):
             answer_of(response)
         elif target.path is not None:
             # A server of this machine: it follows what is written to its store.
             with writing(target) as control:
-                _store_calendars(control, loaded, planned)
+                _store_calendars(control, loaded, planned, reason)
             return
         else:
             raise InterlockError(f"{target} takes no calendars: apply on its machine with --store; nothing was written")

@@ -366,8 +366,8 @@ def _calendar_item(calendar: Calendar) -> Item:
     return plain(calendar) | {"name": calendar.name}
 
 
-def apply_calendar(control: Control, calendar: Calendar) -> bool:
-    """Store a named calendar; False when it was there already."""
+def apply_calendar(control: Control, calendar: Calendar, *, reason: str = "") -> bool:
+    """Store a named calendar; False when it was there already. `reason`: for the audit trail."""
     key, item = control_key(keys.CALENDARS, calendar.name), _calendar_item(calendar)
 
     def decide() -> tuple[bool, list[Write]]:
@@ -378,6 +378,7 @@ def apply_calendar(control: Control, calendar: Calendar) -> bool:
             control,
             AuditAction.CALENDAR_APPLIED,
             subject=calendar.name,
+            reason=reason,
             before=None if before is None else {"digest": digest(before)},
             after={"digest": digest(item)},
         )
@@ -404,14 +405,14 @@ def delete_calendar(control: Control, name: str, *, reason: str = "") -> bool:
 # -------------------------------------------------------------------------------------------------------- apply
 
 
-def apply_config(control: Control, config: PipelineConfig, document: dict[str, Any]) -> bool:
-    """Store a valid config; False when it was there already."""
+def apply_config(control: Control, config: PipelineConfig, document: dict[str, Any], *, reason: str = "") -> bool:
+    """Store a valid config; False when it was there already. `reason`: for the audit trail."""
     version = config_version(document)
     for _ in range(10):
         before, applied = control.store.get_many([_config_key(config.id), _applied_key(config.id)])
         if before is not None and before.get("version") == version:
             return False
-        if control.store.commit(_apply_writes(control, config, document, version, before, applied)) is None:
+        if control.store.commit(_apply_writes(control, config, document, version, before, applied, reason)) is None:
             return True
     raise StoreError(f"{config.id}: the config keeps changing under the apply; try again")
 
@@ -460,6 +461,7 @@ def _apply_writes(
     version: str,
     before: Item | None,
     applied: Item | None,
+    reason: str = "",
 ) -> list[Write]:
     now = control.now()
     item: Item = {"document": document, "version": version, "appliedAt": format_instant(now)}
@@ -468,6 +470,7 @@ def _apply_writes(
         control,
         AuditAction.PIPELINE_APPLIED,
         config.id,
+        reason=reason,
         before=None if before is None else _shown_version(before),
         after={"version": version},
     )
