@@ -7,8 +7,8 @@ from typing import Any, Final
 import pytest
 from msgspec.structs import replace
 
-from interlock.control import catalog, pools, records
-from interlock.control.attempts import orchestrator
+from interlock.control import catalog, pools, records, waking, writing
+from interlock.control.attempts import cancelling, orchestrator
 from interlock.control.context import Control
 from interlock.model import keys
 from interlock.model.keys import RunKey, Table
@@ -287,3 +287,180 @@ def test_who_was_opened_within_a_millisecond_of_the_full_second_leaves_the_line_
     assert control.store.commit(pools.enter(control, "small", early, None, control.now()).writes) is None
     assert control.store.commit(pools.leave(control, "small", early)) is None
     assert line(world) == ["c"]
+
+
+# --------------------------------------------------------------------------------- who is called when a slot is free
+
+
+def called_to(world: FaultyWorld, name: str) -> str | None:
+    """The slot that an attempt was called to, and has not taken yet."""
+    found = control_of(world).store.query(Table.CONTROL, f"{pools.POOL}small", f"PLACE#{name}#")
+    return found[0].item.get("slot") if found else None
+
+
+def ends(world: FaultyWorld, name: str) -> Run:
+    """The job of a run is over; its change is not routed yet."""
+    store, before = control_of(world).store, run(world, name)
+    over = replace(before, status=RunStatus.COMPLETED, version=before.version + 1)
+    assert store.commit([records.put_run(over, before)]) is None
+    return over
+
+
+def wake_ups(world: FaultyWorld, name: str) -> int:
+    active = records.get_active(control_of(world).store, run(world, name).key)
+    assert active is not None
+    return active.wake_seq
+
+
+def test_a_slot_that_is_given_back_calls_the_first_in_line_and_wakes_nobody_else() -> None:
+    world = world_of(1)
+    before = {name: wake_ups(world, name) for name in ("b", "c")}
+    pools.give_back(control_of(world), ends(world, "a"))
+    assert slots(world) == {"SLOT#00000": "b"}
+    assert (called_to(world, "b"), called_to(world, "c")) == ("00000", None)
+    assert line(world) == ["c"]
+    assert {name: wake_ups(world, name) - before[name] for name in before} == {"b": 1, "c": 0}
+    world._settle(world.clock.now())
+    assert (run(world, "b").status, run(world, "b").slot) == (RunStatus.RUNNING, "small#00000")
+    assert line_records(world) == ["AGED# c", "PLACE c", "WAIT# c"]
+
+
+def test_slots_that_are_given_back_at_once_wake_each_waiter_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"p{number:02d}" for number in range(24)]
+    job = {"type": "glue", "config": {"jobName": "x"}, "pollInterval": "1m", "pool": "small"}
+    woken: list[str] = []
+    wake = waking.wake
+
+    def counted(control: Control, key: RunKey) -> bool:
+        woken.append(key.pipeline)
+        return wake(control, key)
+
+    monkeypatch.setattr(waking, "wake", counted)
+    scenario = inline_scenario(
+        start="2026-03-05T00:00:00Z",
+        until="+2h",
+        pipelines=[pipeline(pipeline={"id": name}, job=job) for name in names],
+        steps=[{"at": "+1m", "sensor": f"{name}/ready", "data": {"status": "ready"}} for name in names],
+        pools={"small": 6},
+        jobs={name: [{"after": "10m", "result": "success"}] for name in names},
+    )
+    world = FaultyWorld(scenario).finish()
+    assert [run(world, name).status for name in names] == [RunStatus.COMPLETED] * len(names)
+    assert sorted(woken) == sorted(name for name in names if woken.count(name)), "each once"
+    assert len(woken) == len(names) - 6, "and those that had a slot at once not at all"
+    assert (slots(world), line_records(world)) == ({}, [])
+
+
+def test_a_change_that_is_delivered_again_wakes_whom_it_had_called() -> None:
+    """The controller died between the call and the wake-up."""
+    world = world_of(1)
+    over = ends(world, "a")
+    pools.give_back(control_of(world), over)
+    before = wake_ups(world, "b")
+    pools.give_back(control_of(world), over)
+    assert wake_ups(world, "b") == before + 1
+    world._settle(world.clock.now())
+    taken = wake_ups(world, "b")
+    pools.give_back(control_of(world), over)
+    assert wake_ups(world, "b") == taken, "who has taken the slot is left alone"
+    assert slots(world) == {"SLOT#00000": "b"}
+
+
+def test_a_slot_that_an_attempt_is_called_to_is_not_taken_for_that_of_the_attempt_before() -> None:
+    world = world_of(1)
+    pools.give_back(control_of(world), ends(world, "a"))
+    pools.give_back(control_of(world), replace(run(world, "b"), slot="small#00000"))
+    assert slots(world) == {"SLOT#00000": "b"}
+    assert called_to(world, "b") == "00000"
+
+
+def test_a_change_that_is_delivered_again_calls_if_it_has_only_given_back() -> None:
+    world = world_of(1)
+    over = ends(world, "a")
+    control_of(world).store.commit([Delete(records.control_key(f"{pools.POOL}small", "SLOT#00000"))])
+    pools.give_back(control_of(world), over)
+    assert called_to(world, "b") == "00000"
+
+
+def test_who_is_called_and_not_ready_any_more_passes_the_slot_on() -> None:
+    world = world_of(1)
+    control = control_of(world)
+    pools.give_back(control, ends(world, "a"))
+    writing.write_sensor(control, "b", "ready", {"status": "no"})
+    world._settle(world.clock.now())
+    assert statuses(world)[1:] == [RunStatus.PENDING, RunStatus.RUNNING]
+    assert slots(world) == {"SLOT#00000": "c"}
+    assert line_records(world) == []
+
+
+def test_who_is_called_and_then_cancelled_passes_the_slot_on() -> None:
+    world = world_of(1)
+    control = control_of(world)
+    pools.give_back(control, ends(world, "a"))
+    cancelling.cancel(control, run(world, "b").key)
+    assert slots(world) == {"SLOT#00000": "b"}, "until its change is routed"
+    world._settle(world.clock.now())
+    assert statuses(world)[1:] == [RunStatus.FAILED_FINAL, RunStatus.RUNNING]
+    assert slots(world) == {"SLOT#00000": "c"}
+    assert line_records(world) == []
+
+
+def test_who_is_cancelled_in_the_line_leaves_it() -> None:
+    world = world_of(1)
+    cancelling.cancel(control_of(world), run(world, "b").key)
+    world._settle(world.clock.now())
+    assert line_records(world) == ["AGED# c", "PLACE c", "WAIT# c"]
+    assert slots(world) == {"SLOT#00000": "a"}
+
+
+def test_nobody_is_called_who_is_over() -> None:
+    world = world_of(1)
+    store, gone = control_of(world).store, run(world, "b")
+    over = ends(world, "a")
+    store.commit([Delete(records.run_record(gone.key, keys.RUN))])
+    pools.give_back(control_of(world), over)
+    assert slots(world) == {"SLOT#00000": "c"}
+    assert line_records(world) == ["PLACE c"]
+
+
+def test_nobody_is_called_to_a_slot_that_the_pool_has_no_more() -> None:
+    world = world_of(2)
+    before = control_of(world)
+    smaller = dataclasses.replace(before, settings=dataclasses.replace(before.settings, pools={"small": 1}))
+    last = next(name for name in ("a", "b") if run(world, name).slot == "small#00001")
+    pools.give_back(smaller, ends(world, last))
+    assert list(slots(world)) == ["SLOT#00000"]
+    assert line(world) == ["c"]
+
+
+def test_the_watchdog_wakes_who_was_called_and_did_not_hear_it() -> None:
+    world = world_of(1)
+    pools.give_back(control_of(world), ends(world, "a"))
+    before = wake_ups(world, "b")
+    pools.repair(control_of(world))
+    assert wake_ups(world, "b") == before + 1
+    assert slots(world) == {"SLOT#00000": "b"}
+
+
+def test_the_watchdog_takes_back_the_slot_of_one_that_was_called_and_is_over() -> None:
+    world = world_of(1)
+    pools.give_back(control_of(world), ends(world, "a"))
+    control_of(world).store.commit([Delete(records.run_record(run(world, "b").key, keys.RUN))])
+    pools.repair(control_of(world))
+    assert slots(world) == {"SLOT#00000": "c"}
+    assert line_records(world) == ["PLACE c"]
+
+
+def test_who_was_called_to_a_slot_that_somebody_has_removed_asks_anew() -> None:
+    world = world_of(1)
+    pools.give_back(control_of(world), ends(world, "a"))
+    slot = records.control_key(f"{pools.POOL}small", "SLOT#00000")
+    control_of(world).store.commit([Delete(slot)])
+    assert enter(world, "b", None) == "small#00000"
+    assert line_records(world) == ["AGED# c", "PLACE c", "WAIT# c"]
+    pools.give_back(control_of(world), replace(run(world, "b"), slot="small#00000", status=RunStatus.COMPLETED))
+    assert called_to(world, "c") == "00000"
+    stranger = {"pipeline": "x", "schedule": "stream", "date": "2026-03-05"}
+    control_of(world).store.commit([Put(slot, stranger)])
+    assert enter(world, "c", None) is None
+    assert line_records(world) == ["AGED# c", "PLACE c", "WAIT# c"], "back in the line"

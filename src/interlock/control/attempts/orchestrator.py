@@ -6,6 +6,7 @@ what the run says and only then acts. A mode that finds its attempt over, or ano
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -94,11 +95,11 @@ def seconds_until(now: datetime, *instants: datetime) -> int:
 def evaluate(control: Control, task: Task) -> Output:
     """Evaluate the rules; remember what passed, or say how long to wait."""
     active = _active(control, task)
-    to_wake: list[str] = []
+    then: list[Callable[[], None]] = []
     looked: list[RunKey] = []
 
     def decide() -> tuple[Output, list[Write]]:
-        to_wake.clear()
+        then.clear()
         run = _run_of(control, task)
         if run is None or not run.active or run.status is RunStatus.FAILED:
             return {"status": SUPERSEDED}, []
@@ -119,16 +120,18 @@ def evaluate(control: Control, task: Task) -> Output:
         pool = pools.pool_of(control, config.job)
         if verdict.passed and not looks:
             entry = _enter(control, pool, run, facts)
-            to_wake.extend([pool] if pool is not None and entry.wake else [])
+            if pool is not None and entry.joined:
+                then.append(partial(pools.look_again, control, pool, run.key))
             return _ready(control, config, run, facts, entry)
         left = [] if pool is None else pools.leave(control, pool, run)
-        # A slot that this attempt was woken for goes to the next in line.
-        to_wake.extend([pool] if pool is not None and left else [])
+        if pool is not None and left:
+            # The slot that it was called to goes to the next in line.
+            then.append(partial(pools.wake_next, control, pool))
         return _wait(config, run, facts, looks), left
 
     answer = records.settle_commit(control, decide)
-    for pool in to_wake:
-        pools.wake_next(control, pool)
+    for follow_up in then:
+        follow_up()
     return answer
 
 
