@@ -32,6 +32,8 @@ def main(run: "Callable[[list[str]], None]") -> None:
     os.set_blocking(tell, False)
     signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
+    # A wrapper makes no garbage, and every page that a collector looks at would be copied.
+    gc.disable()
     gc.freeze()
     while True:
         ready, _, _ = select.select([requests.fileno(), ended], [], [])
@@ -109,4 +111,6 @@ def fork(data: bytes, lock: int, output: int, run: "Callable[[list[str]], None]"
 
 if __name__ == "__main__":
     beside = os.path.join(os.path.dirname(os.path.abspath(__file__)), "wrapper.py")
-    main(importlib.machinery.SourceFileLoader("wrapper", beside).load_module().main)
+    wrapper = importlib.machinery.SourceFileLoader("wrapper", beside).load_module()
+    wrapper.identity(os.getpid())  # what it finds out about the machine, all wrappers know
+    main(wrapper.main)

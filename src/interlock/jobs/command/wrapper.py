@@ -4,10 +4,10 @@ It is a process of its own, started by file name with `python -I -S`, and import
 some 15 ms and sees neither the program's packages nor the user's. In its folder it leaves:
 
     wrapper     {"pid", "identity"}: the process to wait for; SIGTERM to it ends the command
-    started     {"pid", "identity"}: written by the command's own process, and on disk, before it becomes the command
+    started     {"pid", "identity"}: the command's own process; on disk before that becomes the command
     exit.json   how it ended; written whole or not at all
 
-The first two are written at the same time, by the two processes; the command begins when both are there.
+The command's process is forked before anything is written, and becomes the command when the first two are there.
 
 On a full disk it waits for room: before the command starts, so that its start and its end can be written down; and
 after it, with its exit status kept, although the room for that was taken beforehand. Meanwhile the lock is held, so
@@ -58,6 +58,7 @@ _SHORT_END = 1 << 20
 _PR_CAP_AMBIENT = 47
 _CLEAR_ALL = 4
 _LOGIN_UMASK = 0o022
+_boot_id = ""
 _PUNCH_HOLE = 3  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 
 
@@ -67,14 +68,29 @@ def identity(pid: int) -> str:
     Also "" where there is no /proc to ask.
     """
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            # The name in parentheses may contain anything; behind it come the state and, as the 20th, the start time.
-            fields = file.read().rpartition(")")[2].split()
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            boot = file.read().strip()
-    except (OSError, ValueError):
+        # The name in parentheses may contain anything; behind it come the state and, as the 20th, the start time.
+        fields = read_small(f"/proc/{pid}/stat").rpartition(")")[2].split()
+        boot = boot_id()
+    except OSError:
         return ""
     return "" if fields[0] in "ZX" else f"{fields[19]}@{boot}"
+
+
+def boot_id() -> str:
+    """What tells this boot of the machine from all others. Asked once: the fork server tells its wrappers."""
+    global _boot_id  # noqa: PLW0603
+    if not _boot_id:
+        _boot_id = read_small("/proc/sys/kernel/random/boot_id").strip()
+    return _boot_id
+
+
+def read_small(path: str) -> str:
+    """A file of the system's. Text files of Python's own would load a codec, in every wrapper anew."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        return os.read(file, _BLOCK).decode("ascii", "replace")
+    finally:
+        os.close(file)
 
 
 # ---------------------------------------------------------------------------------------------------------- files
@@ -92,15 +108,13 @@ def insist(work: "Callable[[], None]", given_up: "Callable[[], bool]" = lambda: 
         select.select([], [], [], _ROOM_SECONDS)
 
 
-def write_durably(folder: str, name: str, text: str) -> None:
+def write_durably(folder: str, name: str, data: bytes) -> None:
     """Write a file that is whole, and on disk, or not there."""
     new = os.path.join(folder, f"{name}.new")
     file = os.open(new, os.O_WRONLY | os.O_CREAT, 0o600)
     try:
         # Not truncated first: room that was taken for it (`take_room`) is not given away.
-        data = text.encode()
-        if os.pwrite(file, data, 0) < len(data):
-            raise OSError(errno.ENOSPC, "no room")
+        write_whole(file, data)
         os.ftruncate(file, len(data))
         os.fsync(file)
     finally:
@@ -113,16 +127,29 @@ def take_room(folder: str) -> None:
     """Take the room that the exit status will need."""
     file = os.open(os.path.join(folder, f"{EXIT}.new"), os.O_WRONLY | os.O_CREAT, 0o600)
     try:
-        if os.pwrite(file, b" " * _EXIT_BYTES, 0) < _EXIT_BYTES:
-            raise OSError(errno.ENOSPC, "no room")
+        write_whole(file, b" " * _EXIT_BYTES)
     finally:
         os.close(file)
 
 
 def say_who_waits(folder: str) -> None:
     """Leave our number."""
-    with open(os.path.join(folder, WRAPPER), "w", encoding="ascii") as file:
-        file.write(f'{{"pid": {os.getpid()}, "identity": "{identity(os.getpid())}"}}')
+    file = os.open(os.path.join(folder, WRAPPER), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        write_whole(file, named(os.getpid()))
+    finally:
+        os.close(file)
+
+
+def named(pid: int) -> bytes:
+    """A process, as the files of the folder name it."""
+    return f'{{"pid": {pid}, "identity": "{identity(pid)}"}}'.encode()
+
+
+def write_whole(file: int, data: bytes) -> None:
+    """Write all of it, at the beginning; part of it is no room."""
+    if os.pwrite(file, data, 0) < len(data):
+        raise OSError(errno.ENOSPC, "no room")
 
 
 def sync_folder(folder: str) -> None:
@@ -161,7 +188,7 @@ def finish(folder: str, code: int | None, *, timed_out: bool = False, errno: int
         "endedAt": f"{ended:.6f}",
     }
     text = "{" + ", ".join(f'"{name}": {value}' for name, value in fields.items()) + "}\n"
-    insist(lambda: write_durably(folder, EXIT, text))
+    insist(lambda: write_durably(folder, EXIT, text.encode()))
 
 
 def touched(path: str) -> float:
@@ -213,7 +240,7 @@ class Output:
     def _say(self) -> bool:
         text = f'{{"start": {self._half}, "end": {self._end}, "dropped": {self._dropped}}}\n'
         try:
-            write_durably(self._folder, CUT, text)
+            write_durably(self._folder, CUT, text.encode())
         except OSError:
             return False
         return True
@@ -237,15 +264,13 @@ def punch_hole(file: int, start: int, length: int) -> bool:
 def become(
     folder: str, user: str, cwd: str, executable: str, argv: list[str], environment: dict[bytes, bytes], go: int
 ) -> None:
-    """In the command's own process: say so, durably, and become the command. Returns only by raising OSError.
+    """In the command's own process: become the command. Returns only by raising OSError.
 
-    `go`: a byte comes from there when the wrapper is ready; an end, when it has died before.
+    `go`: a byte comes from there when the wrapper is ready; an end, when it is not, or has died.
     """
-    os.setpgid(0, 0)
-    pid = os.getpid()
-    stopped = os.path.join(folder, STOP)
-    text = f'{{"pid": {pid}, "identity": "{identity(pid)}"}}'
-    insist(lambda: write_durably(folder, STARTED, text), lambda: os.path.exists(stopped))
+    # The claim itself, a name in the folder above, must not be lost once the command runs. Done here, while the wrapper
+    # writes what has to be on the disk as well: each waits for the disk.
+    sync_folder(os.path.dirname(folder))
     if user:
         become_user(user)
     os.chdir(cwd)
@@ -305,20 +330,27 @@ def fork(
         finally:
             os._exit(127)
     os.close(report)
-    make_ready(folder)
-    os.write(ready, b".")  # `go` is still open here, so that there is somebody to read it
-    code = os.read(failure, 16)
-    for end in (failure, go, ready):
+    refused = make_ready(folder, pid)
+    if not refused:
+        os.write(ready, b".")  # `go` is still open here, so that there is somebody to read it
+    for end in (go, ready):
         os.close(end)
-    return pid, int(code or b"0")
+    code = os.read(failure, 16)
+    os.close(failure)
+    return pid, int(code or refused)
 
 
-def make_ready(folder: str) -> None:
-    """In the wrapper, while the command's process writes that it starts: what has to be there before it does."""
-    insist(lambda: say_who_waits(folder))
-    insist(lambda: take_room(folder))
-    # The claim itself, a name in the folder above, must not be lost either once the command runs.
-    sync_folder(os.path.dirname(folder))
+def make_ready(folder: str, pid: int) -> int:
+    """See to what has to be there before the command begins; the errno for which it must not."""
+    stopped = os.path.join(folder, STOP)
+    try:
+        os.setpgid(pid, pid)  # before anybody can read its number, which is that of its group
+        insist(lambda: write_durably(folder, STARTED, named(pid)), lambda: os.path.exists(stopped))
+        insist(lambda: say_who_waits(folder))
+        insist(lambda: take_room(folder))
+    except OSError as error:
+        return error.errno or errno.EIO
+    return 0
 
 
 class Command:
