@@ -5,8 +5,9 @@ At most one start per run id, and why
 A claim is prepared under another name: the request, and a lock file that is already locked. Then it is *renamed* to
 the run id, which fails when that name is taken, a claimed folder never being empty. The locked file is handed to the
 wrapper as its standard input, and the controller closes its own copy only then; the wrapper's child has it, too, until
-it becomes the command, and writes `started` before that. So from the moment a claim can be seen the lock is held
-without a gap until there is a `started` or nobody left to write one, and no one ever takes it a second time.
+it becomes the command, which it does only when the wrapper has written `started` and says so. So from the moment a
+claim can be seen the lock is held without a gap until there is a `started` or nobody left to write one, and no one ever
+takes it a second time.
 
 A free lock therefore means that no wrapper is at work and none will start. Without `started` the command
 was never run and never will be: it may be started again. With it the command was run; it may outlive its wrapper, which
