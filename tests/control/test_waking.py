@@ -12,14 +12,14 @@ from interlock.control.attempts import orchestrator
 from interlock.control.context import Control, Settings
 from interlock.embedded.timing.timers import SqliteTimers
 from interlock.model import keys
-from interlock.model.config import PipelineConfig
 from interlock.model.errors import StoreError
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import RunStatus
-from interlock.ports.store import Change, Conflict, Item, Key, Record, Span, Store, Update, Write
+from interlock.ports.store import Change, Item, Key, Record, Span, Store, Update, Write
 from interlock.ports.timers import Timer, TimerKind
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
+from tests.conformance.wrapped_store import WrappedStore
 from tests.safety.interleaving import InterleavingStore, interrupted, touches
 
 T = TypeVar("T")
@@ -100,53 +100,30 @@ def test_a_write_wakes_the_runs_whose_rules_could_read_it(
 # ------------------------------------------------------------------------------------------------- work is counted
 
 
-class CountingStore:
+class CountingStore(WrappedStore):
     """The Store port; counts the items that are read."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self.read = 0
 
     def get(self, key: Key) -> Item | None:
         self.read += 1
-        return self._store.get(key)
+        return super().get(key)
 
     def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
         self.read += len(keys)
-        return self._store.get_many(keys)
+        return super().get_many(keys)
 
-    def query(
-        self,
-        table: Table,
-        pk: str,
-        prefix: str = "",
-        *,
-        after: str | None = None,
-        limit: int | None = None,
-        reverse: bool = False,
-    ) -> list[Record]:
-        found = self._store.query(table, pk, prefix, after=after, limit=limit, reverse=reverse)
+    def query(self, table: Table, pk: str, prefix: str = "", **given: Any) -> list[Record]:
+        found = super().query(table, pk, prefix, **given)
         self.read += 1 + len(found)
         return found
 
     def read_spans(self, table: Table, spans: Sequence[Span], into: type[T]) -> list[list[tuple[str, T]]]:
-        found = self._store.read_spans(table, spans, into)
+        found = super().read_spans(table, spans, into)
         self.read += sum(1 + len(rows) for rows in found)
         return found
-
-    def commit(self, writes: Sequence[Write]) -> Conflict | None:
-        return self._store.commit(writes)
-
-    def refused(self, config: PipelineConfig) -> Sequence[str]:
-        return self._store.refused(config)
-
-    def pipelines(self) -> list[str]:
-        return self._store.pipelines()
-
-    def events_by_type(
-        self, type_: str, *, since: int, until: int, limit: int, after: Key | None = None, reverse: bool = False
-    ) -> list[Record]:
-        return self._store.events_by_type(type_, since=since, until=until, limit=limit, after=after, reverse=reverse)
 
 
 def counting(world: World) -> tuple[Control, CountingStore]:

@@ -17,48 +17,40 @@ from interlock.model.keys import Table
 from interlock.model.run import Marker
 from interlock.ports.jobs import JobState
 from interlock.ports.store import Conflict, Item, Key, Missing, Put, Record, Span, Store, Write
+from tests.conformance.wrapped_store import WrappedStore
 from tests.control.test_rare_events import START, Installation, Target
 
 T = TypeVar("T")
 PK: Final = "PIPELINE#orders"
 
 
-class CountedStore:
+class CountedStore(WrappedStore):
     """A store that counts its reads: a call each, however many keys it is given; of spans each."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        super().__init__(store)
         self.reads: Counter[str] = Counter()
         self.commits = 0
 
     def get(self, key: Key) -> Item | None:
         self.reads[key.pk] += 1
-        return self._store.get(key)
+        return super().get(key)
 
-    def get_many(self, wanted: Sequence[Key]) -> list[Item | None]:
-        self.reads[wanted[0].pk] += 1
-        return self._store.get_many(wanted)
+    def get_many(self, keys: Sequence[Key]) -> list[Item | None]:
+        self.reads[keys[0].pk] += 1
+        return super().get_many(keys)
 
     def query(self, table: Table, pk: str, prefix: str = "", **given: Any) -> list[Record]:
         self.reads[pk] += 1
-        return self._store.query(table, pk, prefix, **given)
+        return super().query(table, pk, prefix, **given)
 
     def read_spans(self, table: Table, spans: Sequence[Span], into: type[T]) -> list[list[tuple[str, T]]]:
         self.reads.update(span.pk for span in spans)
-        return self._store.read_spans(table, spans, into)
+        return super().read_spans(table, spans, into)
 
     def commit(self, writes: Sequence[Write]) -> Conflict | None:
         self.commits += 1
-        return self._store.commit(writes)
-
-    def refused(self, config: PipelineConfig) -> Sequence[str]:
-        return self._store.refused(config)
-
-    def pipelines(self) -> list[str]:
-        return self._store.pipelines()
-
-    def events_by_type(self, type_: str, **given: Any) -> list[Record]:
-        return self._store.events_by_type(type_, **given)
+        return super().commit(writes)
 
 
 @pytest.fixture
