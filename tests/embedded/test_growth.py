@@ -24,6 +24,7 @@ from interlock.control.views import (
     stats,
 )
 from interlock.control.views.event_views import Wanted
+from interlock.control.views.kept_lanes import KeptLanes
 from interlock.decide.lanes import Bucket
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.sqlite.store import SqliteStore
@@ -138,22 +139,39 @@ def test_a_cursor_into_ten_thousand_events_of_one_millisecond_is_as_cheap_as_the
     assert max(steps) <= steps[0] * 1.1 + 50
 
 
-def test_a_page_of_pipelines_is_a_handful_of_reads_whatever_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+def _statements(counted: _Counted, view: Callable[[SqliteStore], object]) -> int:
+    """How many statements a view takes, when nothing is known from before."""
+    counted.forget()
+    seen: list[str] = []
+    counted.database._connection.set_trace_callback(seen.append)
+    view(counted.store)
+    counted.database._connection.set_trace_callback(None)
+    return len(seen)
+
+
+def test_a_page_of_pipelines_is_a_handful_of_statements_whatever_its_length() -> None:
     counted = _Counted(SHORT)
-    reads: list[str] = []
-    for name in ("read", "read_all"):
-        act = getattr(counted.database, name)
 
-        def read(*given: object, act: Callable[..., object] = act, name: str = name) -> object:
-            reads.append(name)
-            return act(*given)
+    def page(limit: int) -> Callable[[SqliteStore], object]:
+        return lambda store: len(pipeline_list.pipelines(store, NOW, limit=limit).items) == limit
 
-        monkeypatch.setattr(counted.database, name, read)
+    assert _statements(counted, page(PIPELINES)) <= _statements(counted, page(2)) <= 8
 
-    def cost(limit: int) -> int:
-        counted.forget()
-        reads.clear()
-        assert len(pipeline_list.pipelines(counted.store, NOW, limit=limit).items) == limit
-        return len(reads)
 
-    assert cost(PIPELINES) <= cost(2) <= 8
+def test_an_overview_is_a_handful_of_statements_whatever_its_lanes() -> None:
+    counted = _Counted(SHORT)
+    names = tuple(counted.store.pipelines())
+
+    def lanes(count: int) -> Callable[[SqliteStore], object]:
+        asked = msgspec.structs.replace(_LAST_DAY, pipelines=names[:count])
+        return lambda store: overview.read(store, asked, _PRESENT)
+
+    assert _statements(counted, lanes(2)) <= _statements(counted, lanes(PIPELINES)) <= 20
+
+
+def test_an_overview_that_was_made_before_reads_no_lane_again() -> None:
+    counted = _Counted(SHORT)
+    kept = KeptLanes[overview.Looked](counted.store.changed_since)
+    made = overview.read(counted.store, _LAST_DAY, _PRESENT, kept)
+    assert _statements(counted, lambda store: overview.read(store, _LAST_DAY, _PRESENT, kept)) <= 5
+    assert overview.read(counted.store, _LAST_DAY, _PRESENT, kept) == made

@@ -34,6 +34,8 @@ from interlock.control.alerts.alert_tests import ChannelTest
 from interlock.control.config_files import degradations as file_degradations
 from interlock.control.context import Control
 from interlock.control.views.controller_view import FunctionView, Workload
+from interlock.control.views.kept_lanes import KeptLanes
+from interlock.control.views.overview import Looked
 from interlock.control.watch.watch_slices import last_complete
 from interlock.embedded.access.callbacks import Callbacks
 from interlock.embedded.access.sessions import Sessions
@@ -82,6 +84,8 @@ class Console:
         self.sessions = Sessions(self.database, self.tokens)
         self.sign_on: SignOn | None = None
         self.callbacks = Callbacks(None)
+        # DynamoDB does not tell which partitions were written.
+        self.kept_lanes: KeptLanes[Looked] | None = None
         variables = environment.names.variables
         self._controller = Controller(read_settings(variables), Clients(environment.client), self.clock)
         self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="interlock-index")

@@ -114,7 +114,7 @@ def read_overview(
         after=cursor,
         limit=limit,
     )
-    return overview.read(service.store, asked, now)
+    return overview.read(service.store, asked, now, service.kept_lanes)
 
 
 ROUTES: Final = (read_overview,)

@@ -11,6 +11,8 @@ from interlock.config.problems import Finding
 from interlock.control.alerts.alert_tests import ChannelTest
 from interlock.control.context import Control
 from interlock.control.views.controller_view import Workload
+from interlock.control.views.kept_lanes import KeptLanes
+from interlock.control.views.overview import Looked
 from interlock.embedded.access.callbacks import Callbacks
 from interlock.embedded.access.sessions import Sessions
 from interlock.embedded.access.sign_on import SignOn
@@ -145,6 +147,11 @@ class Served(Protocol):
     @property
     def store(self) -> Store:
         """The store."""
+        ...
+
+    @property
+    def kept_lanes(self) -> KeptLanes[Looked] | None:
+        """The lanes of overviews that were asked for before; None where the store does not tell of changes."""
         ...
 
     @property

@@ -87,7 +87,7 @@ def first_applied(store: Store, found: Stored) -> datetime | None:
     Kept apart from the CONFIG item, which belongs to whoever deploys the pipeline: a tool that compares it with what it
     wrote would find it changed forever.
     """
-    return _earlier(found, store.get(_applied_key(found.pipeline)) or {})
+    return _earlier(found, (store.get(_applied_key(found.pipeline)) or {}).get("firstAppliedAt"))
 
 
 def stored_since(store: Store, pipeline: str) -> tuple[Stored, datetime | None] | None:
@@ -97,18 +97,26 @@ def stored_since(store: Store, pipeline: str) -> tuple[Stored, datetime | None] 
     if item is None:
         return None
     found = stored_as(store, pipeline, item)
-    return found, _earlier(found, applied or {})
+    return found, _earlier(found, (applied or {}).get("firstAppliedAt"))
 
 
 def first_applied_of_all(store: Store, found: Sequence[Stored]) -> list[datetime | None]:
     """When each of these was first applied."""
     where = [_applied_key(one.pipeline) for one in found]
-    rows = store.read_spans(Table.CONTROL, [Span(key.pk, key.sk, key.sk + "\0") for key in where], dict[str, Any])
-    return [_earlier(one, items[0][1] if items else {}) for one, items in zip(found, rows, strict=True)]
+    rows = store.read_spans(Table.CONTROL, [Span(key.pk, key.sk, key.sk + "\0") for key in where], _Applied)
+    return [
+        _earlier(one, items[0][1].first_applied_at if items else None) for one, items in zip(found, rows, strict=True)
+    ]
 
 
-def _earlier(found: Stored, applied: Item) -> datetime | None:
-    known = (parse_instant(applied.get("firstAppliedAt")), found.first_applied_before)
+class _Applied(msgspec.Struct, frozen=True, gc=False, rename="camel"):
+    """The item that says when a pipeline was first applied."""
+
+    first_applied_at: str | int | float | None = None
+
+
+def _earlier(found: Stored, applied: object) -> datetime | None:
+    known = (parse_instant(applied), found.first_applied_before)
     return min((at for at in known if at is not None), default=None)
 
 

@@ -5,6 +5,7 @@ period's own date. Of several runs in a cell the worst is shown, with their numb
 text of one letter a column out.
 """
 
+from bisect import bisect_left
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -65,7 +66,7 @@ _WORST_FIRST: Final = (
     Letter.EXCLUDED,
     Letter.NOT_DUE,
 )
-_RANK: Final = {letter.value: rank for rank, letter in enumerate(_WORST_FIRST)}
+_RANK: Final = {letter: rank for rank, letter in enumerate(_WORST_FIRST)}
 LETTERS: Final = {
     Word.DONE: Letter.DONE,
     Word.RUNNING: Letter.RUNNING,
@@ -120,24 +121,27 @@ class Lane:
     """The cells of one pipeline."""
 
     def __init__(self, columns: Columns) -> None:
-        self._cells = [Letter.NOT_DUE.value] * columns.count
-        self._marks = [Mark.NONE.value] * columns.count
+        self._cells = [Letter.NOT_DUE] * columns.count
+        self._marks: list[Mark] = []
         self._counts: dict[int, int] = {}
 
     def put(self, index: int | None, letter: Letter) -> None:
         """A run belongs into a cell: the worst is shown, all are counted."""
         if index is None:
             return
-        value = letter.value
         if letter is not Letter.EXCLUDED:
             self._counts[index] = self._counts.get(index, 0) + 1
-        if _RANK[value] < _RANK[self._cells[index]]:
-            self._cells[index] = value
+        if _RANK[letter] < _RANK[self._cells[index]]:
+            self._cells[index] = letter
 
     def mark(self, index: int | None, mark: Mark) -> None:
         """An alert of the SLA belongs onto a cell; a breach hides the warning."""
-        if index is not None and self._marks[index] != Mark.BREACHED.value:
-            self._marks[index] = mark.value
+        if index is None:
+            return
+        # Hardly any lane has marks.
+        self._marks = self._marks or [Mark.NONE] * len(self._cells)
+        if self._marks[index] is not Mark.BREACHED:
+            self._marks[index] = mark
 
     @property
     def cells(self) -> str:
@@ -147,7 +151,7 @@ class Lane:
     @property
     def marks(self) -> str:
         """A letter a column; nothing at all when no cell has a mark."""
-        return "".join(self._marks) if any(one != Mark.NONE.value for one in self._marks) else ""
+        return "".join(self._marks)
 
     @property
     def multiple(self) -> dict[str, int]:
@@ -164,19 +168,23 @@ class Due(msgspec.Struct, frozen=True, gc=False):
 
 
 def due_between(schedule: Schedule, since: datetime, until: datetime) -> list[Due]:
-    """The ticks of a cron schedule with since <= at < until. Kept for all pipelines of the same cron."""
+    """The ticks of a cron schedule with since <= at < until, in their order."""
     if schedule.cron is None:
         return []
-    return list(_due_within(schedule.cron, schedule.timezone, schedule.period, since, until))
+    # The local day of an instant is that of UTC, or one beside it.
+    first, last = since.astimezone(UTC).date() - _DAY, until.astimezone(UTC).date() + _DAY
+    instants, dues = _due_on_days(schedule.cron, schedule.timezone, schedule.period, first, last)
+    return list(dues[bisect_left(instants, since.isoformat()) : bisect_left(instants, until.isoformat())])
 
 
 @lru_cache(maxsize=10_000)
-def _due_within(cron: str, timezone: str, period: str, since: datetime, until: datetime) -> tuple[Due, ...]:
-    # The local day of an instant is that of UTC, or one beside it.
-    first, last = since.astimezone(UTC).date() - _DAY, until.astimezone(UTC).date() + _DAY
-    begin, end = since.isoformat(), until.isoformat()
+def _due_on_days(
+    cron: str, timezone: str, period: str, first: date, last: date
+) -> tuple[tuple[str, ...], tuple[Due, ...]]:
+    """The ticks of some days, and their instants. Kept for all pipelines of the same cron, and for all of a day."""
     days = (first + timedelta(days=offset) for offset in range((last - first).days + 1))
-    return tuple(one for day in days for one in _due_on(cron, timezone, period, day) if begin <= one.at < end)
+    dues = sorted((one for day in days for one in _due_on(cron, timezone, period, day)), key=lambda one: one.at)
+    return tuple(one.at for one in dues), tuple(dues)
 
 
 def due_around(schedule: Schedule, columns: Columns) -> list[Due]:

@@ -12,6 +12,8 @@ from interlock.control import catalog, event_sink, router, sla_monitor, timers
 from interlock.control.attempts import orchestrator
 from interlock.control.context import Control, Settings
 from interlock.control.sensor_quotas import SensorQuotas
+from interlock.control.views.kept_lanes import KeptLanes
+from interlock.control.views.overview import Looked
 from interlock.control.watch import watchdog
 from interlock.control.watch.quiet import Quiet
 from interlock.decide.quotas import SensorQuota
@@ -88,6 +90,7 @@ class Engine:
         self.clock = clock
         self.bus = bus or LocalBus()
         self.store = SqliteStore(database, clock)
+        self.kept_lanes: KeptLanes[Looked] = KeptLanes(self.store.changed_since)
         self.audit = AuditTrail(database)
         self.timers = SqliteTimers(database, clock)
         tasks: dict[str, Callable[[dict[str, Any]], Any]] = {

@@ -22,6 +22,8 @@ from interlock.control.alerts.alert_tests import ChannelTest
 from interlock.control.context import Auditing, Control, Settings
 from interlock.control.pools import COMMANDS
 from interlock.control.views.controller_view import Workload
+from interlock.control.views.kept_lanes import KeptLanes
+from interlock.control.views.overview import Looked
 from interlock.decide.quotas import SensorQuota
 from interlock.decide.templates import for_jobs
 from interlock.embedded.access.callbacks import Callbacks
@@ -177,6 +179,11 @@ class Service:
     def control(self) -> Control:
         """The control functions' view of this controller."""
         return self.engine.control
+
+    @property
+    def kept_lanes(self) -> KeptLanes[Looked]:
+        """The lanes of overviews that were asked for before."""
+        return self.engine.kept_lanes
 
     @property
     def store(self) -> SqliteStore:

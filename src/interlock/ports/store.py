@@ -138,6 +138,13 @@ class Change(msgspec.Struct, frozen=True, rename="camel"):
         return Key(self.table, self.pk, self.sk)
 
 
+class Changed(msgspec.Struct, frozen=True):
+    """What was written since a position of the changes: the position now, and the partitions; None: it may be any."""
+
+    position: int
+    partitions: frozenset[str] | None
+
+
 class Span(msgspec.Struct, frozen=True, gc=False):
     """A stretch of one partition: first <= sort key < end. With `last`, only that many from its end, latest first."""
 

@@ -45,6 +45,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     triggered_at: str | None = None
     ended_at: str | None = None
     message: str = ""
+    ttl: Any = None
 
     @property
     def word(self) -> Word:
@@ -63,6 +64,7 @@ class SlaRow(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     relative_breach_at: datetime | None = None
     fired: dict[SlaKind, datetime] = {}
     outcome: SlaOutcome | None = None
+    ttl: Any = None
 
 
 class DryRow(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -72,6 +74,7 @@ class DryRow(msgspec.Struct, frozen=True, gc=False, rename="camel"):
     date: str
     opened_at: str
     would_trigger_at: str | None = None
+    ttl: Any = None
 
 
 class ActiveRow(msgspec.Struct, frozen=True, gc=False, rename="camel"):
@@ -79,6 +82,7 @@ class ActiveRow(msgspec.Struct, frozen=True, gc=False, rename="camel"):
 
     attempt: int
     rules: str = ""
+    ttl: Any = None
 
     @property
     def summary(self) -> str:

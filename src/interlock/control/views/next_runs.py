@@ -10,7 +10,7 @@ from interlock.control import catalog
 from interlock.control.catalog import Stored
 from interlock.decide import plan
 from interlock.decide.plan import NextRun
-from interlock.model.config import Calendar
+from interlock.model.config import Calendar, PipelineConfig
 from interlock.ports.store import Store
 
 _AGAIN: Final = timedelta(minutes=1)
@@ -33,21 +33,26 @@ class NextRuns:
 
     def __init__(self, store: Store, now: datetime) -> None:
         self.calendars: Mapping[str, Calendar] = catalog.calendars(store)
-        self._encoded = msgspec.json.encode(self.calendars, order="sorted")
+        self.encoded = msgspec.json.encode(self.calendars, order="sorted")
         self._now = now
 
     def of(self, found: Stored) -> tuple[NextView, ...]:
         """The next run of each schedule, in the order of the config; none of a config that is not valid."""
-        if found.config is None:
-            return ()
+        return () if found.config is None else self._of(found, found.config).views
+
+    def until(self, found: Stored) -> datetime | None:
+        """Until when these are the next; None of a config that is not valid."""
+        return None if found.config is None else self._of(found, found.config).until
+
+    def _of(self, found: Stored, config: PipelineConfig) -> "_Kept":
         kept = _kept.get((found.pipeline, found.version))
-        if kept is None or not kept.holds(self._encoded, self._now):
-            runs = plan.next_runs(found.config, self.calendars, self._now)
-            kept = _Kept(runs, self._encoded, self._now)
+        if kept is None or not kept.holds(self.encoded, self._now):
+            runs = plan.next_runs(config, self.calendars, self._now)
+            kept = _Kept(runs, self.encoded, self._now)
             if len(_kept) >= _MOST_KEPT:
                 _kept.clear()
             _kept[found.pipeline, found.version] = kept
-        return kept.views
+        return kept
 
     def first(self, found: Stored) -> NextView | None:
         """The run that comes first; of those that no clock opens any."""
@@ -63,12 +68,12 @@ class _Kept:
         self._calendars = calendars
         self._at = at
         # Without a start the date is that of the day or hour: looked at again soon.
-        self._until = min([*starts, *([] if len(starts) == len(runs) else [at + _AGAIN])], default=at + _AGAIN)
+        self.until = min([*starts, *([] if len(starts) == len(runs) else [at + _AGAIN])], default=at + _AGAIN)
         self.views = tuple(_view(one) for one in runs)
 
     def holds(self, calendars: bytes, now: datetime) -> bool:
         """Is this still what comes next?"""
-        return self._at <= now < self._until and self._calendars == calendars
+        return self._at <= now < self.until and self._calendars == calendars
 
 
 def _view(run: NextRun) -> NextView:

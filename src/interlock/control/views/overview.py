@@ -7,13 +7,14 @@ cost grows with the pipelines and with the span that is shown. A page holds fewe
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from interlock.control import catalog
 from interlock.control.catalog import Stored
 from interlock.control.views import lane_rows
+from interlock.control.views.kept_lanes import Kept, KeptLanes, expiry, holds_until, key_of
 from interlock.control.views.lane_rows import Rows
 from interlock.control.views.next_runs import NextRuns, NextView
 from interlock.control.views.standing import Current, SlaSummary, Stand, Standing, stand_of
@@ -132,29 +133,27 @@ def columns_of(now: datetime, since: datetime | None, until: datetime | None, bu
     return columns
 
 
-def read(store: Store, asked: Asked, now: Now) -> Overview:
-    """The lanes that are asked for."""
+def read(store: Store, asked: Asked, now: Now, kept: KeptLanes["Looked"] | None = None) -> Overview:
+    """The lanes that are asked for. `kept`: those that were made before."""
+    lanes_ = _Lanes(store, asked.columns, now, kept)
     ids = list(asked.pipelines) or store.pipelines()
     if asked.visible is not None:
         ids = [one for one in ids if one in asked.visible]
-    found = [
-        one
-        for one in lane_rows.read_configs(store, [one for one in ids if asked.after is None or one > asked.after])
-        if _wanted(one, asked)
-    ]
+    found = lanes_.configs([one for one in ids if asked.after is None or one > asked.after])
+    if asked.owner is not None or asked.text:
+        found = [one for one in found if _wanted(one, asked)]
     size = max(1, min(asked.limit, _MOST_CELLS // asked.columns.count))
     # The first page counts all pipelines; where the state is asked for, all are looked at to know which are meant.
     all_ = asked.after is None or bool(asked.standings)
     shown, rest = (found, []) if len(found) <= size else (found[:size], found[size:])
-    lanes_ = _Lanes(store, asked.columns, now)
     whole = not asked.standings
     looked = lanes_.look(shown if whole else found, cells=whole)
     behind = lanes_.look(rest, cells=False) if whole and all_ else []
-    counts = Counter(stand.standing for _, stand in [*looked, *behind])
-    meant = [one for one in looked if whole or one[1].standing in asked.standings]
+    counts = Counter(one.stand.standing for one in [*looked, *behind])
+    meant = [one for one in looked if whole or one.stand.standing in asked.standings]
     page = meant[:size]
     if not whole:
-        page = lanes_.look([rows.found for rows, _ in page], cells=True)
+        page = lanes_.look([one.found for one in page], cells=True)
     more = bool(rest) if whole else len(meant) > size
     owners = {one.config.pipeline.owner for one in found if one.config is not None}
     return Overview(
@@ -167,9 +166,17 @@ def read(store: Store, asked: Asked, now: Now) -> Overview:
         total=len(found),
         counts={one: counts[one] for one in Standing if asked.after is None},
         owners=sorted(owners - {""}) if asked.after is None else [],
-        items=lanes_.views(page),
-        next=page[-1][0].found.pipeline if more and page else None,
+        items=[one.view for one in page if one.view is not None],
+        next=page[-1].found.pipeline if more and page else None,
     )
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """A pipeline with how it stands and, if its cells were asked for, its lane."""
+
+    found: Stored
+    stand: Stand
+    view: LaneView | None
 
 
 def _wanted(found: Stored, asked: Asked) -> bool:
@@ -185,39 +192,60 @@ def _wanted(found: Stored, asked: Asked) -> bool:
 class _Lanes:
     """Makes lanes; what is the same for all of them is read once."""
 
-    def __init__(self, store: Store, columns: Columns, now: Now) -> None:
+    def __init__(self, store: Store, columns: Columns, now: Now, kept: KeptLanes[Looked] | None) -> None:
         self._store = store
         self._columns = columns
         self._now = now
+        # First of all: whatever is written from here on is seen by the next look.
+        self._kept = kept
+        self._look = kept.begin() if kept is not None else None
         self._next = NextRuns(store, now.at)
         self._calendars = self._next.calendars
         self._started = catalog.controller_started(store) or now.at
         self._applied: dict[str, datetime | None] = {}
+        if kept is not None and self._look is not None:
+            kept.share(self._look, (self._next.encoded, self._started, now.grace))
 
-    def look(self, found: Sequence[Stored], *, cells: bool) -> list[tuple[Rows, Stand]]:
-        """How pipelines stand; with `cells`, the rows hold the runs of the columns, too."""
+    def configs(self, ids: Sequence[str]) -> list[Stored]:
+        """The stored pipelines of these ids that are still there."""
+        known = {} if self._kept is None else self._kept.configs(ids)
+        read = lane_rows.read_configs(self._store, [one for one in ids if one not in known])
+        if self._kept is not None and self._look is not None and read:
+            self._kept.keep_configs(self._look, read)
+        known |= {one.pipeline: one for one in read}
+        return [known[one] for one in ids if one in known]
+
+    def look(self, found: Sequence[Stored], *, cells: bool) -> list[Looked]:
+        """How pipelines stand and, with `cells`, their lanes."""
+        columns = key_of(self._columns) if cells else None
+        names = [one.pipeline for one in found]
+        known = {} if self._kept is None else self._kept.lanes(columns, names, self._now.at)
+        made = self._make([one for one in found if one.pipeline not in known], cells=cells)
+        if self._kept is not None and self._look is not None and made:
+            self._kept.keep(self._look, columns, {name: one for name, one in made.items() if one.until > one.at})
+        return [known[name] if name in known else made[name].lane for name in names]
+
+    def _make(self, found: Sequence[Stored], *, cells: bool) -> dict[str, Kept[Looked]]:
+        if not found:
+            return {}
         now = self._now
         applied = catalog.first_applied_of_all(self._store, found)
         self._applied |= {one.pipeline: at for one, at in zip(found, applied, strict=True)}
+        alerts = self._alerts() if cells else {}
         read = lane_rows.read_rows(self._store, found, self._columns if cells else None, now.at)
-        return [
-            (
-                rows,
-                stand_of(
-                    rows,
-                    self._calendars,
-                    now.at,
-                    watched_since=self._watched_since(rows.found),
-                    grace=now.grace,
-                ),
-            )
-            for rows in read
-        ]
+        return {
+            rows.found.pipeline: self._made(rows, alerts.get(rows.found.pipeline, ()), cells=cells) for rows in read
+        }
 
-    def views(self, looked: Sequence[tuple[Rows, Stand]]) -> list[LaneView]:
-        """The lanes."""
-        alerts = self._alerts() if looked else {}
-        return [self._view(rows, stand, alerts.get(rows.found.pipeline, ())) for rows, stand in looked]
+    def _made(self, rows: Rows, alerts: Sequence["_Alert"], *, cells: bool) -> Kept[Looked]:
+        now, since = self._now, self._watched_since(rows.found)
+        stand = stand_of(rows, self._calendars, now.at, watched_since=since, grace=now.grace)
+        looked = Looked(rows.found, stand, self._view(rows, stand, alerts) if cells else None)
+        if self._kept is None:
+            return Kept(looked, now.at, now.at)
+        others = (self._next.until(rows.found) if cells else None, *(expiry(one.ttl) for one in alerts))
+        until = holds_until(rows, now.at, now.grace, [at for at in others if at is not None])
+        return Kept(looked, now.at, until)
 
     def _watched_since(self, found: Stored) -> datetime:
         applied = self._applied.get(found.pipeline)
@@ -273,8 +301,9 @@ class _Lanes:
     ) -> Iterator[tuple[str, int | None, Letter]]:
         """The periods that schedule and calendar say something about, and that have no run: missed or excluded."""
         columns, now = self._columns, self._now
-        since, late = self._watched_since(rows.found), (now.at - now.grace)
+        since, late = self._watched_since(rows.found), now.at - now.grace
         if schedule.cron is not None:
+            begin, end = since.isoformat(), late.isoformat()
             for due in lanes.due_around(schedule, columns):
                 if due.period in known:
                     continue
@@ -283,7 +312,7 @@ class _Lanes:
                     continue
                 if exclusion(schedule, self._calendars, due.day) is not None:
                     yield due.period, index, Letter.EXCLUDED
-                elif since.isoformat() <= due.at <= late.isoformat():
+                elif begin <= due.at <= end:
                     yield due.period, index, Letter.MISSED
             return
         yield from self._without_run_by_day(schedule, known, since, late)
@@ -319,7 +348,8 @@ class _Lanes:
         for type_, mark in _MARKS.items():
             for record in self._store.events_by_type(type_, since=since, until=until, limit=_MOST_ALERTS):
                 item = record.item
-                alert = _Alert(str(item.get("scheduleId", "")), str(item.get("date", "")), item["timestamp"], mark)
+                schedule, date, at = str(item.get("scheduleId", "")), str(item.get("date", "")), item["timestamp"]
+                alert = _Alert(schedule, date, at, mark, item.get("ttl"))
                 found.setdefault(keys.pipeline_of(record.key.pk), []).append(alert)
         return found
 
@@ -329,3 +359,4 @@ class _Alert(msgspec.Struct, frozen=True, gc=False):
     date: str
     at: str
     mark: Mark
+    ttl: Any

@@ -9,9 +9,9 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -325,13 +325,12 @@ class Database:
         except sqlite3.Error as error:
             raise explain(error, self.path, "reading") from error
 
-    def read_all(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Row]]:
-        """The rows of several SELECTs, in one snapshot: its lock is taken once, not once for each."""
+    @contextmanager
+    def snapshot(self) -> Iterator[Callable[[str, Sequence[Any]], list[Row]]]:
+        """Several reads of one state. Sees every write that was acknowledged before it started."""
         try:
-            if self.path is None:
-                with self._lock:
-                    return [self._connection.execute(sql, params).fetchall() for sql, params in statements]
-            return self._read_all_of_file(self.path, statements)
+            with self._in_memory() if self.path is None else self._reader(self.path) as connection:
+                yield lambda sql, params: connection.execute(sql, params).fetchall()
         except sqlite3.Error as error:
             raise explain(error, self.path, "reading") from error
 
@@ -342,12 +341,20 @@ class Database:
         finally:
             self._give_back(reader)
 
-    def _read_all_of_file(self, path: Path, statements: Sequence[tuple[str, Sequence[Any]]]) -> list[list[Row]]:
+    @contextmanager
+    def _in_memory(self) -> Iterator[sqlite3.Connection]:
+        """The one connection to a store in memory, while nobody else uses it."""
+        with self._lock:
+            yield self._connection
+
+    @contextmanager
+    def _reader(self, path: Path) -> Iterator[sqlite3.Connection]:
+        """A connection that reads one state."""
         reader = self._borrow(path)
         try:
             reader.execute("BEGIN")
             try:
-                return [reader.execute(sql, params).fetchall() for sql, params in statements]
+                yield reader
             finally:
                 reader.execute("ROLLBACK")
         finally:

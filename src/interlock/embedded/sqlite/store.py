@@ -6,9 +6,8 @@ that the writes then change.
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import lru_cache
 from math import ceil, isfinite
 from typing import Any, Final, TypeVar, assert_never
@@ -19,6 +18,7 @@ from interlock.embedded.audit.chain import append
 from interlock.embedded.sqlite.database import Database, Row
 from interlock.embedded.sqlite.event_order import EventOrder
 from interlock.embedded.sqlite.item_cache import ItemCache, Kept, ListedRow, items_of
+from interlock.embedded.sqlite.spans import read_spans
 from interlock.model.audit import AuditNote
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import StoreError
@@ -28,6 +28,7 @@ from interlock.ports.clock import Clock
 from interlock.ports.limits import check_commit, encode_item, updated
 from interlock.ports.store import (
     MAX_WRITES,
+    Changed,
     Condition,
     Conflict,
     Delete,
@@ -54,33 +55,40 @@ _ITEM_COLUMNS: Final = ("pk", "sk", "ttl", "item")
 _COLUMNS: Final = dict.fromkeys(Table, _ITEM_COLUMNS) | {Table.EVENTS: (*_ITEM_COLUMNS, "type", "at")}
 _CHANGE_COLUMNS: Final = ("tbl", "pk", "sk", "at", "item")
 _DELETE: Final = {table: f"DELETE FROM {table} WHERE pk = ? AND sk = ?" for table in Table}
-_CONFIGS: Final = f"SELECT pk FROM control WHERE sk = '{CONFIG}' AND pk >= ? AND pk < ? AND {_LIVE} ORDER BY pk"
-_OF_TYPE: Final = "SELECT pk, sk, item FROM events WHERE at IS NOT NULL AND type = ?"
+# These two are packed into one row, as spans are: see `spans`.
+_CONFIGS: Final = f"SELECT json_group_array(pk) FROM control WHERE sk = '{CONFIG}' AND pk >= ? AND pk < ? AND {_LIVE}"
+_OF_TYPE: Final = (
+    "SELECT '[' || coalesce(group_concat('[' || json_quote(pk) || ',' || json_quote(sk) || ',' || item || ']'), '')"
+    " || ']' FROM (SELECT pk, sk, item FROM events WHERE at IS NOT NULL AND type = ?"
+)
 # By whether it goes backwards, and whether it goes on behind an event. One bound on each side: see `query`.
 _BY_TYPE: Final = {
-    (False, False): f"{_OF_TYPE} AND at >= ? AND at < ? AND {_LIVE} ORDER BY at, sk, pk LIMIT ?",
-    (False, True): f"{_OF_TYPE} AND (at, sk, pk) > (?, ?, ?) AND at < ? AND {_LIVE} ORDER BY at, sk, pk LIMIT ?",
-    (True, False): f"{_OF_TYPE} AND at >= ? AND at < ? AND {_LIVE} ORDER BY at DESC, sk DESC, pk DESC LIMIT ?",
+    (False, False): f"{_OF_TYPE} AND at >= ? AND at < ? AND {_LIVE} ORDER BY at, sk, pk LIMIT ?)",
+    (False, True): f"{_OF_TYPE} AND (at, sk, pk) > (?, ?, ?) AND at < ? AND {_LIVE} ORDER BY at, sk, pk LIMIT ?)",
+    (True, False): f"{_OF_TYPE} AND at >= ? AND at < ? AND {_LIVE} ORDER BY at DESC, sk DESC, pk DESC LIMIT ?)",
     (True, True): f"{_OF_TYPE} AND at >= ? AND (at, sk, pk) < (?, ?, ?) AND {_LIVE}"
-    " ORDER BY at DESC, sk DESC, pk DESC LIMIT ?",
-}
-_SPAN: Final = {
-    table: f"SELECT sk, item FROM {table} WHERE pk = ? AND sk >= ? AND sk < ? AND {_LIVE} ORDER BY sk"
-    for table in Table
+    " ORDER BY at DESC, sk DESC, pk DESC LIMIT ?)",
 }
 # For lists that are kept: whether an item has expired is asked again whenever the list is read.
 _ALL_FROM: Final = {table: f"SELECT sk, item, ttl FROM {table} WHERE pk = ? AND sk >= ? ORDER BY sk" for table in Table}
 _ALL_OF: Final = {
     table: f"SELECT sk, item, ttl FROM {table} WHERE pk = ? AND sk >= ? AND sk < ? ORDER BY sk" for table in Table
 }
-_LAST_OF_SPAN: Final = {table: f"{sql} DESC LIMIT ?" for table, sql in _SPAN.items()}
 _PRUNE: Final = (
     "DELETE FROM changes WHERE seq IN (SELECT seq FROM changes"
     " WHERE seq <= (SELECT min(checkpoint) FROM consumers) ORDER BY seq LIMIT ?)"
 )
+_POSITION: Final = (
+    "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'changes'), 0), (SELECT min(seq) FROM changes)"
+)
+_WRITTEN: Final = "SELECT json_group_array(DISTINCT pk) FROM changes WHERE seq > ?"
+# More of them are not looked through to find out which partitions they are of.
+_MOST_CHANGES: Final = 20_000
 _MAX_TTL: Final = 2**62
 
 _decode: Final = msgspec.json.Decoder(Item).decode
+_decode_names: Final = msgspec.json.Decoder(list[str]).decode
+_decode_events: Final = msgspec.json.Decoder(list[tuple[str, str, Item]]).decode
 
 T = TypeVar("T")
 
@@ -164,15 +172,28 @@ class SqliteStore:
 
     def read_spans(self, table: Table, spans: Sequence[Span], into: type[T]) -> list[list[tuple[str, T]]]:
         """The items of several spans, as far as `into` names their attributes."""
-        now, decode = self._seconds(), _decoder(into)
-        found = self._database.read_all([_span(table, one, now) for one in spans])
-        return [_decoded(rows, decode) if rows else [] for rows in found]
+        with self._database.snapshot() as read:
+            return read_spans(read, table, spans, into, self._seconds())
+
+    def changed_since(self, position: int | None) -> Changed:
+        """The partitions that were written since a position, unless some changes may be gone, or there are many."""
+        with self._database.snapshot() as read:
+            ((head, first),) = read(_POSITION, ())
+            # Without any change left, the next to come is the first that could be read.
+            if (
+                position is None
+                or not position <= head <= position + _MOST_CHANGES
+                or position + 1 < (first or head + 1)
+            ):
+                return Changed(head, None)
+            ((partitions,),) = read(_WRITTEN, (position,))
+            return Changed(head, frozenset(_decode_names(partitions)))
 
     def pipelines(self) -> list[str]:
         """The ids of all pipelines that have a CONFIG item, sorted."""
         end = _behind(PIPELINE)
-        rows = self._database.read(_CONFIGS, (PIPELINE, end, self._seconds()))
-        return [pk[len(PIPELINE) :] for (pk,) in rows]
+        ((names,),) = self._database.read(_CONFIGS, (PIPELINE, end, self._seconds()))
+        return sorted(pk[len(PIPELINE) :] for pk in _decode_names(names))
 
     def events_by_type(
         self, type_: str, *, since: int, until: int, limit: int, after: Key | None = None, reverse: bool = False
@@ -190,7 +211,7 @@ class SqliteStore:
                 first = place
         sql = _BY_TYPE[reverse, begins_behind]
         rows = self._database.read(sql, (type_, *first, *end, self._seconds(), max(limit, 0)))
-        return [Record(Key(Table.EVENTS, pk, sk), _decode(item)) for pk, sk, item in rows]
+        return [Record(Key(Table.EVENTS, pk, sk), item) for pk, sk, item in _decode_events(rows[0][0])]
 
     def _is_live(self, ttl: int | None) -> bool:
         return ttl is None or ttl > self._seconds()
@@ -402,36 +423,6 @@ def _by_partition(keys: Sequence[Key]) -> dict[tuple[Table, str], list[str]]:
     for key in keys:
         found.setdefault((key.table, key.pk), []).append(key.sk)
     return found
-
-
-def _span(table: Table, span: Span, now: int) -> tuple[str, Row]:
-    if span.last is None:
-        return _SPAN[table], (span.pk, span.first, span.end, now)
-    return _LAST_OF_SPAN[table], (span.pk, span.first, span.end, now, span.last)
-
-
-def _decoder(into: type[T]) -> Callable[[str], T]:
-    kept: Callable[[str], T] | None = _decoders.get(into)
-    if kept is None:
-        kept = _decoders[into] = msgspec.json.Decoder(into).decode
-    return kept
-
-
-_decoders: Final[dict[type[Any], Callable[[str], Any]]] = {}
-
-
-def _decoded(rows: Sequence[Row], decode: Callable[[str], T]) -> list[tuple[str, T]]:
-    try:
-        return [(sk, decode(item)) for sk, item in rows]
-    except msgspec.ValidationError:
-        return list(_valid(rows, decode))
-
-
-def _valid(rows: Sequence[Row], decode: Callable[[str], T]) -> Iterator[tuple[str, T]]:
-    for sk, item in rows:
-        # A handler of such an item makes it a dead letter; a query over many items must not fail because of it.
-        with suppress(msgspec.ValidationError):
-            yield sk, decode(item)
 
 
 @lru_cache(maxsize=256)
