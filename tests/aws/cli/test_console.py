@@ -3,8 +3,9 @@
 import json
 import os
 import signal
+import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from interlock.api.connections import ConnectionLimits
 from interlock.api.console import Console, ConsoleSettings
 from interlock.api.console_server import ConsoleServer, serve_console
 from interlock.api.server import BindError, bind, server_config
+from interlock.api.transport import Transport
 from interlock.aws.names import Queue
 from interlock.aws.operations.address import parse_address
 from interlock.aws.operations.environment import open_environment
@@ -24,6 +26,7 @@ from tests.api.running import pipeline, problem, until
 from tests.aws.cli.deployed import ADDRESS, Deployed
 from tests.cli.stage import DAY, Stage
 from tests.cli.test_main import run
+from tests.security.certificates import Authority
 
 
 class Served:
@@ -155,25 +158,37 @@ def test_tokens_and_sessions_are_in_the_local_file(served: Served) -> None:
     problem(served.client.post("watchdog/run"), 403, "forbidden")
 
 
-def test_it_serves_until_a_signal(environment: Deployed, tmp_path: Path) -> None:
+def ended_after(console: Console, transport: Transport, ask: Callable[[int], None]) -> int:
+    """Serve a console, ask it on another thread, end it by a signal; the port it was served on."""
     with bind("127.0.0.1", 0) as taken:
-        port = taken.getsockname()[1]
-    console = Console(open_environment(parse_address(ADDRESS)), ConsoleSettings(tmp_path / "console.db"))
-    answers: list[int] = []
+        port: int = taken.getsockname()[1]
 
     def ask_and_end() -> None:
-        answers.append(until(lambda: _answered(f"http://127.0.0.1:{port}/readyz"), "an answer"))
-        os.kill(os.getpid(), signal.SIGTERM)
+        try:
+            ask(port)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
 
     asking = threading.Thread(target=ask_and_end)
     asking.start()
     before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
-        serve_console(ConsoleServer(port=port), console)
+        serve_console(ConsoleServer(port=port, transport=transport), console)
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)  # afterwards a signal would end this process at once
     asking.join()
+    return port
+
+
+def test_it_serves_until_a_signal(environment: Deployed, tmp_path: Path) -> None:
+    console = Console(open_environment(parse_address(ADDRESS)), ConsoleSettings(tmp_path / "console.db"))
+    answers: list[int] = []
+
+    def ask(port: int) -> None:
+        answers.append(until(lambda: _answered(f"http://127.0.0.1:{port}/readyz"), "an answer"))
+
+    port = ended_after(console, Transport(), ask)
     assert answers == [200]
     assert console.refusing
     refused = Console(open_environment(parse_address(ADDRESS)), ConsoleSettings(tmp_path / "console.db"))
@@ -181,9 +196,26 @@ def test_it_serves_until_a_signal(environment: Deployed, tmp_path: Path) -> None
         serve_console(ConsoleServer(host="0.0.0.0", port=port), refused)
 
 
-def _answered(url: str) -> int | None:
+def test_it_serves_over_tls_and_nothing_in_the_clear(environment: Deployed, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    cert, key = authority.make("console.test", file="console")
+    console = Console(open_environment(parse_address(ADDRESS)), ConsoleSettings(tmp_path / "console.db"))
+    answers: list[int | None] = []
+
+    def ask(port: int) -> None:
+        trusting = ssl.create_default_context(cafile=authority.file)
+        answers.append(until(lambda: _answered(f"https://127.0.0.1:{port}/readyz", trusting), "an answer"))
+        answers.append(_answered(f"https://127.0.0.1:{port}/", trusting))
+        answers.append(_answered(f"https://127.0.0.1:{port}/readyz"))
+        answers.append(_answered(f"http://127.0.0.1:{port}/readyz"))
+
+    ended_after(console, Transport().with_files(cert, key, None), ask)
+    assert answers == [200, 200, None, None], "the page too; not to who does not know the authority, nor bare"
+
+
+def _answered(url: str, trusting: ssl.SSLContext | None = None) -> int | None:
     try:
-        return httpx.get(url, trust_env=False).status_code
+        return httpx.get(url, trust_env=False, verify=trusting or True).status_code
     except httpx.TransportError:
         return None
 
