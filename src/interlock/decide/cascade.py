@@ -5,9 +5,8 @@ are there, so every function here is about one entry or about one period, never 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import timedelta, tzinfo
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from interlock.decide.calendars import Calendars, exclusion, withheld
 from interlock.decide.cron import next_tick, ticks_between
@@ -33,13 +32,13 @@ def wanted_periods(entry: Upstream, downstream: Schedule, upstream_date: Period)
     return period if declared_granularity(downstream) in (None, period.granularity) else None
 
 
-def existing_hours(day: Period, tz: ZoneInfo) -> tuple[Period, ...]:
+def existing_hours(day: Period, tz: tzinfo) -> tuple[Period, ...]:
     """The hours of a local day, without those the clocks skip."""
     return tuple(hour for hour in day.hours() if hour.exists(tz))
 
 
 def expected_hours(
-    upstream: PipelineConfig | None, day: Period, calendars: Calendars, tz: ZoneInfo
+    upstream: PipelineConfig | None, day: Period, calendars: Calendars, tz: tzinfo
 ) -> tuple[Period, ...]:
     """The periods of a local day for which the upstream has runs: what `all-hours` waits for.
 
@@ -58,7 +57,7 @@ def expected_hours(
     return tuple(sorted(hourly or found))
 
 
-def _hours_of(schedule: Schedule, day: Period, calendars: Calendars, tz: ZoneInfo) -> Iterable[Period]:
+def _hours_of(schedule: Schedule, day: Period, calendars: Calendars, tz: tzinfo) -> Iterable[Period]:
     if schedule.cron is None:
         return () if withheld(schedule, calendars, day.day) is not None else existing_hours(day, tz)
     own = zone(schedule.timezone)

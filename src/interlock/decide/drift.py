@@ -5,8 +5,7 @@ Exact arithmetic throughout: a threshold is a promise, and `0.3 - 0.1 > 0.2` mus
 
 from collections.abc import Mapping
 from decimal import Context, Decimal
-from fractions import Fraction
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -14,6 +13,9 @@ from interlock.decide.event_size import depth
 from interlock.decide.values import Number, lookup, number, plain_number, show
 from interlock.model.config import PostRun
 from interlock.model.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 JsonNumber = int | float | str
 
@@ -53,6 +55,8 @@ def find_drift(
 
     Both sides must have the field as a number: zero is a value, absent is not.
     """
+    from fractions import Fraction
+
     field = post_run.drift_field
     before, after = _measure(baseline.get(rule_key, {}), field), _measure(current, field)
     if before is None or after is None:
@@ -109,8 +113,10 @@ def _measure(data: Mapping[str, Any], field: str) -> Number | None:
     return _ROUNDED.create_decimal(value) if isinstance(value, Decimal) else value
 
 
-def _threshold(post_run: PostRun, baseline: Number) -> Fraction:
+def _threshold(post_run: PostRun, baseline: Number) -> "Fraction":
     """The change that is still no drift; a percentage is of the size of the baseline, so of zero it is zero."""
+    from fractions import Fraction
+
     given = post_run.drift_threshold
     percent = isinstance(given, str)
     amount = number(given.removesuffix("%") if isinstance(given, str) else given)
@@ -121,7 +127,7 @@ def _threshold(post_run: PostRun, baseline: Number) -> Fraction:
     return Fraction(amount) * abs(Fraction(baseline)) / 100 if percent else Fraction(amount)
 
 
-def _json_number(value: Fraction) -> JsonNumber:
+def _json_number(value: "Fraction") -> JsonNumber:
     if value.denominator == 1:
         return plain_number(value.numerator)
     # All that comes in here is decimal, and so are sums and hundredths of it: the division is short. What is longer

@@ -11,10 +11,9 @@ by a sensor that its rules never saw.
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -61,7 +60,7 @@ class RunScope(msgspec.Struct, frozen=True):
     """
 
     period: Period
-    tz: ZoneInfo
+    tz: tzinfo
     since: datetime
     suffixes: tuple[str, str]
     previous: bool = False
@@ -180,7 +179,7 @@ def _suffixes(period: Period) -> tuple[str, str]:
 
 
 @lru_cache(maxsize=4096)
-def run_scope(period: Period, tz: ZoneInfo, *, previous: bool = False) -> RunScope:
+def run_scope(period: Period, tz: tzinfo, *, previous: bool = False) -> RunScope:
     """The scope of a run of that period in that zone; `previous`: its schedule opens it once the period has ended."""
     since = period.end(tz) if previous else period.start(tz)
     return RunScope(period, tz, since, _suffixes(period), previous)

@@ -4,9 +4,8 @@ All instants are computed from the run (its schedule, its period, its first arri
 part of the controller that arms, repairs or explains a timer finds the same ones.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Literal
-from zoneinfo import ZoneInfo
 
 import msgspec
 from msgspec.structs import replace
@@ -324,7 +323,7 @@ def _at_clock(sla: Sla, schedule: Schedule, period: Period, clock: timedelta, st
     return at if at >= start else to_utc(first, tz)
 
 
-def _first_local(start: datetime, tz: ZoneInfo, into: timedelta, unit: Granularity) -> datetime:
+def _first_local(start: datetime, tz: tzinfo, into: timedelta, unit: Granularity) -> datetime:
     """The first local time at or after an instant that lies that far into its day or hour."""
     local = period_of(to_local(start, tz), unit).at + into
     while to_utc(local, tz) < start:

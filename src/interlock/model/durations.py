@@ -2,11 +2,13 @@
 
 import re
 from datetime import timedelta
-from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from interlock.model.errors import InvalidValueError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 # Exact arithmetic: `0.1s` is 100 ms, not 99.99.
 _MICROSECONDS: Final = {
@@ -45,13 +47,17 @@ def parse_duration(text: str) -> Duration:
     return Duration(microseconds=int(micros))
 
 
-def _go_micros(text: str) -> Fraction | None:
+def _go_micros(text: str) -> "Fraction | None":
+    from fractions import Fraction
+
     if not _GO.fullmatch(text):
         return None
     return sum((Fraction(number) * _MICROSECONDS[unit] for number, unit in _GO_PART.findall(text)), Fraction(0))
 
 
-def _iso_micros(text: str) -> Fraction | None:
+def _iso_micros(text: str) -> "Fraction | None":
+    from fractions import Fraction
+
     match = _ISO.fullmatch(text)
     if match is None or text.endswith(("P", "T")):
         return None

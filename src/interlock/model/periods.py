@@ -5,11 +5,10 @@ Periods are wall-clock things: overlap and containment are decided on the wall c
 """
 
 import re
-from datetime import MAXYEAR, MINYEAR, date, datetime, time, timedelta
+from datetime import MAXYEAR, MINYEAR, date, datetime, time, timedelta, tzinfo
 from enum import StrEnum
 from functools import lru_cache
 from typing import Final
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -84,15 +83,15 @@ class Period(msgspec.Struct, frozen=True, order=True):
         """Does the other lie wholly in this one?"""
         return self.at <= other.at and other.ends <= self.ends
 
-    def start(self, tz: ZoneInfo) -> datetime:
+    def start(self, tz: tzinfo) -> datetime:
         """Its first instant in a zone."""
         return to_utc(self.at, tz)
 
-    def end(self, tz: ZoneInfo) -> datetime:
+    def end(self, tz: tzinfo) -> datetime:
         """The first instant after it in a zone."""
         return to_utc(self.ends, tz)
 
-    def exists(self, tz: ZoneInfo) -> bool:
+    def exists(self, tz: tzinfo) -> bool:
         """False for an hour or minute that the clocks skip."""
         return self.start(tz) < self.end(tz)
 

@@ -1,10 +1,9 @@
 """Instants and local times. Every datetime in the project is aware and UTC; local times are naive and short-lived."""
 
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import Final
-from zoneinfo import ZoneInfo
 
 from interlock.model.errors import InvalidValueError
 
@@ -18,15 +17,18 @@ _MILLISECONDS_FROM: Final = 1_000_000_000_000
 
 
 @lru_cache(maxsize=512)
-def zone(name: str) -> ZoneInfo:
+def zone(name: str) -> tzinfo:
     """The IANA zone of that name."""
+    # Loaded with the first zone: it looks for the data of the zones, and not every function needs one.
+    from zoneinfo import ZoneInfo
+
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise InvalidValueError(f"{name!r} is not an IANA time zone: write for example Europe/Berlin") from error
 
 
-def to_utc(local: datetime, tz: ZoneInfo) -> datetime:
+def to_utc(local: datetime, tz: tzinfo) -> datetime:
     """Place a naive local time in a zone.
 
     In a gap (clocks forward) it is the first moment after the gap; in an overlap (clocks back) the earlier of the two.
@@ -37,7 +39,7 @@ def to_utc(local: datetime, tz: ZoneInfo) -> datetime:
     return _end_of_gap(local, tz)
 
 
-def _end_of_gap(local: datetime, tz: ZoneInfo) -> datetime:
+def _end_of_gap(local: datetime, tz: tzinfo) -> datetime:
     # In a gap fold=0 uses the offset before it and fold=1 the offset after it, so the two
     # placements lie on either side of the transition; find it by bisection.
     after = local.replace(tzinfo=tz, fold=0).astimezone(UTC)
@@ -52,12 +54,12 @@ def _end_of_gap(local: datetime, tz: ZoneInfo) -> datetime:
     return after
 
 
-def to_local(instant: datetime, tz: ZoneInfo) -> datetime:
+def to_local(instant: datetime, tz: tzinfo) -> datetime:
     """The naive wall-clock time of an instant in a zone."""
     return instant.astimezone(tz).replace(tzinfo=None, fold=0)
 
 
-def local_time_on(day: date, at: time, tz: ZoneInfo) -> datetime:
+def local_time_on(day: date, at: time, tz: tzinfo) -> datetime:
     """The instant of a local time on a local day."""
     return to_utc(datetime.combine(day, at), tz)
 

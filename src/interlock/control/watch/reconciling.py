@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from interlock.control import brakes, readiness, records, reruns, router
+from interlock.control import brakes, readiness, records, reruns
 from interlock.control.attempts import completion, execution_ends, opening, parts
 from interlock.control.context import Control
 from interlock.control.watch.watched import Watched
@@ -73,6 +73,9 @@ def _revive(control: Control, run_: Run) -> None:
     """
     if run_.status is RunStatus.FAILED:
         if run_.retry_at is not None and run_.retry_at <= control.now():
+            # The router loads all that a change may lead to, and a pass of the watchdog hardly ever needs it.
+            from interlock.control import router
+
             router.retry_due(control, run_.key, run_.attempt)
         return
     execution = parts.execution_of(run_)
