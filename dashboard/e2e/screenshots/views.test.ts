@@ -14,6 +14,8 @@ import { freePort, PYTHON, ROOT, until } from "../server";
 const KEPT = process.env["SCREENSHOTS"] ?? join(ROOT, "docs/images/dashboard");
 /** The same as PNG, for who looks at them one after the other. */
 const PLAIN = process.env["SCREENSHOTS_PNG"];
+/** ONLY=run takes those that have that in their name. */
+const ONLY = process.env["ONLY"] ?? "";
 const QUALITY = 0.8;
 const PLAYED = 240_000;
 const TODAY = "2026-03-03";
@@ -92,7 +94,7 @@ describe.skipIf(chromiumPath() === null)("the pictures", () => {
     for (const [width, height] of [[1440, 900], [390, 844]] as const) {
       for (const theme of ["light", "dark"] as const) {
         const seen = await open(browser, url, { width, height, theme });
-        for (const [name, path, whole] of views) {
+        for (const [name, path, whole] of views.filter(([one]) => one.includes(ONLY))) {
           await seen.page.goto(url + path);
           await seen.page.locator(whole).first().waitFor();
           await seen.page.locator('.live[data-phase="live"]').waitFor();
@@ -113,7 +115,7 @@ describe.skipIf(chromiumPath() === null)("the pictures", () => {
     await take(url, VIEWS);
   });
 
-  it("of the demo, where all is well, are kept", async () => {
+  it.skipIf(!"demo".includes(ONLY))("of the demo, where all is well, are kept", async () => {
     const url = await play("interlock", "demo");
     await until(async () => (await overview(url)).items.some((lane) => lane.cells.replaceAll("-", "").length >= 4), "some hours of the demo", PLAYED);
     await take(url, [["demo", "/", "[data-lane]"]]);

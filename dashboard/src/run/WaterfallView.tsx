@@ -7,10 +7,10 @@ import { span } from "../time/spans";
 import { useNow } from "../time/useNow";
 import { useZone } from "../time/zoneContext";
 import { formatTime } from "../time/zones";
-import { axisTicks, waterfall, type Row } from "./waterfall";
+import { axisTicks, labelled, waterfall, type Row } from "./waterfall";
 
-/** From here on a tick's label has no room to its right. */
-const END = { wide: 0.92, narrow: 0.72 };
+/** How much of the axis a tick's label takes. */
+const LABEL = { wide: 0.06, narrow: 0.26 };
 
 /** The run over time. What a bar shows is in its title, and in the table of attempts below. */
 export function WaterfallView({ run, timezone }: { run: Schemas["RunDetail"]; timezone: string }) {
@@ -26,8 +26,8 @@ export function WaterfallView({ run, timezone }: { run: Schemas["RunDetail"]; ti
       <div className="wf-axis" aria-hidden="true">
         <span />
         <div className="wf-track">
-          {axisTicks(picture.from, picture.to, narrow ? 3 : 7).map((at) => (
-            <span key={at} className="wf-tick" data-end={(at - picture.from) / length > END[narrow ? "narrow" : "wide"] || undefined} style={{ left: place(at) }}>
+          {labelled(axisTicks(picture.from, picture.to, narrow ? 3 : 7), picture.from, picture.to, LABEL[narrow ? "narrow" : "wide"]).map(({ at, before }) => (
+            <span key={at} className="wf-tick" data-before={before || undefined} style={{ left: place(at) }}>
               {formatTime(at, zone, minute)}
             </span>
           ))}

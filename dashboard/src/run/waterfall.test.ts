@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Schemas } from "../api/client";
-import { axisTicks, rulesOf, waterfall } from "./waterfall";
+import { axisTicks, labelled, rulesOf, waterfall } from "./waterfall";
 
 type RunDetail = Schemas["RunDetail"];
 
@@ -122,6 +122,20 @@ describe("the waterfall of a run", () => {
     expect(picture.rows).toEqual([]);
     expect(picture.to).toBeGreaterThan(picture.from);
   });
+});
+
+it("labels no tick over another, and turns a label at the end around", () => {
+  expect(labelled([0, 50, 90], 0, 100, 0.2)).toEqual([
+    { at: 0, before: false },
+    { at: 50, before: false },
+    { at: 90, before: true },
+  ]);
+  expect(labelled([40, 60, 90], 0, 100, 0.26).map((tick) => tick.at)).toEqual([40]);
+  expect(labelled([10, 90], 0, 100, 0.26)).toEqual([
+    { at: 10, before: false },
+    { at: 90, before: true },
+  ]);
+  expect(labelled([], 0, 100, 0.26)).toEqual([]);
 });
 
 it("has few and round ticks", () => {

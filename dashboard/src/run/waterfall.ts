@@ -144,6 +144,27 @@ function linesOf(run: RunDetail, now: number): Line[] {
   return lines;
 }
 
+/** A tick with its label; `before`: the label stands to the left of it, as there is no room to the right. */
+export interface Tick {
+  at: number;
+  before: boolean;
+}
+
+/** The ticks whose labels have room: each takes `width` of the whole axis, which is 1, and none is written over another. */
+export function labelled(ticks: readonly number[], from: number, to: number, width: number): Tick[] {
+  const found: Tick[] = [];
+  let free = 0;
+  for (const at of ticks) {
+    const place = (at - from) / (to - from);
+    const before = place + width > 1;
+    const begin = before ? place - width : place;
+    if (begin < free) continue;
+    found.push({ at, before });
+    free = begin + width;
+  }
+  return found;
+}
+
 /** Some round instants for the axis, at most so many. */
 export function axisTicks(from: number, to: number, most = 7): number[] {
   const STEPS = [60, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800];
