@@ -4,6 +4,7 @@ An event carries what was observed, and that may be large. It is cut rather than
 has happened. `detail.cut` names the fields that are not whole.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -16,25 +17,24 @@ MAX_EVENT_BYTES: Final = 200_000
 CUT: Final = "cut"
 _MESSAGE_BYTES: Final = 20_000
 _DETAIL_BYTES: Final = 150_000
+_NAMES_BYTES: Final = 20_000
 # Containers within one another: a store takes 32, of which the event and its detail are two.
 _DEEPEST: Final = 29
 _DEEP_TEXT_BYTES: Final = 1_000
-_LEAST_ROOM: Final = 64
+_ROOM_OF_A_FIELD: Final = 64
 _MARK: Final = "..."
+_LEAST_ROOM: Final = len(_MARK) + 2  # of a text that is cut: the mark in quotes
 
 _encode: Final = msgspec.json.Encoder().encode
 
 
 def fitted(event: Event) -> Event:
     """The event itself, or one with a shorter message and detail where it is too large or nested too deep."""
-    encoded = _encode(event)
-    # Nearly all events have fewer brackets than they may have levels.
-    shallow = encoded.count(b"{") + encoded.count(b"[") < _DEEPEST or depth(event.detail) <= _DEEPEST
-    if len(encoded) <= MAX_EVENT_BYTES and shallow:
+    if len(_encode(event)) <= MAX_EVENT_BYTES and depth(event.detail) <= _DEEPEST:
         return event
-    detail = _fit_fields(event.detail, _DETAIL_BYTES, 1)
+    detail = _fit_fields(event.detail, _DETAIL_BYTES, _DEEPEST)
     missing = [name for name, value in event.detail.items() if name not in detail or detail[name] != value]
-    marked = {**detail, CUT: missing} if missing else detail
+    marked = {**detail, CUT: _fit_elements(missing, _NAMES_BYTES, 1)} if missing else detail
     return replace(event, message=_fit_text(event.message, _MESSAGE_BYTES), detail=marked)
 
 
@@ -47,52 +47,56 @@ def depth(value: object) -> int:
     return 0
 
 
-def _fit(value: Any, room: int, level: int) -> Any:
-    """A value of at most `room` bytes of JSON, at that level of nesting."""
-    if isinstance(value, Mapping | list | tuple) and level + depth(value) > _DEEPEST and level >= _DEEPEST - 1:
-        return _fit_text(_encode(value).decode(), min(room, _DEEP_TEXT_BYTES))
-    if len(_encode(value)) <= room and level + depth(value) <= _DEEPEST:
+def _fit(value: Any, room: int, levels: int) -> Any:
+    """A value of at most `room` bytes of JSON, and of so many levels; null for a number that there is no room for."""
+    if len(_encode(value)) <= room and depth(value) <= levels:
         return value
-    if isinstance(value, str):
-        return _fit_text(value, room)
-    if isinstance(value, Mapping):
-        return _fit_fields(value, room, level + 1)
-    if isinstance(value, list | tuple):
-        return _fit_elements(value, room, level + 1)
-    return None
+    match value:
+        case str():
+            return _fit_text(value, room)
+        case Mapping() | list() | tuple() if levels == 0:
+            return _fit_text(_encode(value).decode(), min(room, _DEEP_TEXT_BYTES))
+        case Mapping():
+            return _fit_fields(value, room, levels)
+        case list() | tuple():
+            return _fit_elements(value, room, levels)
+        case _:
+            return None
 
 
 def _fit_text(text: str, room: int) -> str:
-    size = len(_encode(text))
-    if size <= room:
+    """The longest beginning that leaves room for the mark."""
+    if len(_encode(text)) <= room:
         return text
-    kept = text[: max(0, room - len(_MARK) - 2)]
-    while kept and len(_encode(kept)) > room - len(_MARK):
-        kept = kept[: len(kept) * 3 // 4]
-    return kept + _MARK
+    lengths = range(len(text))
+    kept = bisect_right(lengths, room - len(_MARK), key=lambda length: len(_encode(text[:length]))) - 1
+    return text[:kept] + _MARK
 
 
-def _fit_elements(values: list[Any] | tuple[Any, ...], room: int, level: int) -> list[Any]:
+# Every field and every element but the last is followed by a comma: of the two brackets and the commas, one is spare.
+
+
+def _fit_elements(values: list[Any] | tuple[Any, ...], room: int, levels: int) -> list[Any]:
     """The first elements, as many as there is room for; the first of all is cut if it must be."""
     kept: list[Any] = []
-    left = room - 2
+    left = room - 1
     for value in values:
-        if left < _LEAST_ROOM or (kept and len(_encode(value)) >= left):
+        if left <= _LEAST_ROOM or (kept and len(_encode(value)) >= left):
             break
-        kept.append(_fit(value, left - 1, level))
+        kept.append(_fit(value, left - 1, levels - 1))
         left -= len(_encode(kept[-1])) + 1
     return kept
 
 
-def _fit_fields(fields: Mapping[str, Any], room: int, level: int) -> dict[str, Any]:
+def _fit_fields(fields: Mapping[str, Any], room: int, levels: int) -> dict[str, Any]:
     """Small fields whole, what is left shared among the large ones; where there are too many, the first of them."""
-    first = list(fields.items())[: room // _LEAST_ROOM]
+    first = list(fields.items())[: room // _ROOM_OF_A_FIELD]
     kept: dict[str, Any] = {}
-    left, count = room - 2, len(first)
+    left, count = room - 1, len(first)
     for name, value in sorted(first, key=lambda field: len(_encode(field[1]))):
-        share = left // count - len(_encode(name)) - 2
+        share = left // count - len(_encode(name)) - 2  # the colon and the comma
         count -= 1
-        if share >= len(_MARK) + 2:
-            kept[name] = _fit(value, share, level)
+        if share >= _LEAST_ROOM:
+            kept[name] = _fit(value, share, levels - 1)
             left -= len(_encode(kept[name])) + len(_encode(name)) + 2
     return {name: kept[name] for name, _ in first if name in kept}
