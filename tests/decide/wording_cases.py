@@ -5,7 +5,7 @@ The texts are kept in `wording/*.txt`, so that a changed word is a line of a rev
 """
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
@@ -68,7 +68,9 @@ FIRED: Final = msgspec.structs.replace(
     fired={kind: NOW - MINUTE * number for number, kind in enumerate(SlaKind, start=1)},
     outcome=SlaOutcome.RECOVERED,
 )
-POST: Final = {"rules": [{"key": "out", "check": "exists"}], "sensorTimeout": "2h"}
+TRIGGER: Final = {"key": "up", "check": "equals", "field": "s", "value": 1, "deadline": "10:00"}
+BY_SENSOR: Final = config(schedule={"trigger": TRIGGER, "timezone": "America/New_York"})
+POST: Final[dict[str, Any]] = {"rules": [{"key": "out", "check": "exists"}], "sensorTimeout": "2h"}
 
 
 def _runs() -> Iterator[tuple[str, Explanation]]:
@@ -80,12 +82,16 @@ def _runs() -> Iterator[tuple[str, Explanation]]:
     yield "all rules pass", explain(facts(waiting, rules=(PASSING, THERE)))
     any_ = config(validation={**msgspec.to_builtins(config().validation, enc_hook=str), "trigger": "ANY"})
     yield "one rule is enough", explain(facts(waiting, config=any_))
+    none = tuple(RuleFact(msgspec.structs.replace(one.result, passed=False)) for one in (PASSING, FAILING))
+    yield "one rule would be enough", explain(facts(waiting, config=any_, rules=none))
     yield "waiting for its pool", explain(facts(waiting, place=Place("warehouse", 3, 7)))
     yield "about to start", explain(facts(run(RunStatus.PENDING, passed_at=NOW)))
     yield "starting", explain(facts(run(RunStatus.TRIGGERING)))
     refused = run(RunStatus.TRIGGERING, trigger_failures=2, message="throttled", updated_at=NOW)
     yield "its start is refused", explain(facts(refused))
     yield "running", explain(facts(running))
+    yield "running, since nobody knows when", explain(facts(run(RunStatus.RUNNING)))
+    yield "running, for as long as it likes", explain(facts(running, config=config(sla=None)))
     yield (
         "running for longer than expected",
         explain(facts(run(RunStatus.RUNNING, triggered_at=NOW - 31 * MINUTE, run_id="r-1", claimed_by="cron@host"))),
@@ -115,6 +121,19 @@ def _runs() -> Iterator[tuple[str, Explanation]]:
         "done long ago",
         explain(facts(run(RunStatus.COMPLETED, ended_at=NOW - 120 * MINUTE), config=config(postRun=POST))),
     )
+    over = run(RunStatus.COMPLETED, ended_at=ENDED, lease_until=ENDED)
+    yield "done, with a lease that is over", explain(facts(over))
+    yield "done, nobody knows when", explain(facts(run(RunStatus.COMPLETED), config=config(postRun=POST)))
+    outputs = {"rules": [*POST["rules"], {"key": "rows-out", "check": "exists"}, *POST["rules"]]}
+    yield "done, several outputs are watched", explain(facts(done, config=config(postRun=outputs)))
+    yield "done, no output is watched", explain(facts(done, config=config(postRun={"rules": []})))
+    again = msgspec.structs.replace(done, opened_by="manual rerun")
+    yield "done by a rerun", explain(facts(again, attempts=ATTEMPTS[:2]))
+    yield "done by a rerun, the first attempt is not known", explain(facts(again, attempts=ATTEMPTS[1:2]))
+    cancelled = run(RunStatus.FAILED_FINAL, final_reason=FinalReason.CANCELLED, ended_at=ENDED)
+    yield "cancelled, its output is not watched", explain(facts(cancelled, config=config(postRun=POST)))
+    expired = run(RunStatus.FAILED_FINAL, final_reason=FinalReason.DEADLINE_EXPIRED, ended_at=ENDED)
+    yield "its trigger has not come", explain(facts(expired, config=BY_SENSOR))
     for reason in (*FinalReason, None):
         for told in (True, False):
             ended = run(
@@ -132,10 +151,18 @@ def _runs() -> Iterator[tuple[str, Explanation]]:
     early = msgspec.structs.replace(late, first_opened_at=NOW - timedelta(days=2), tick_at=NOW - timedelta(days=2))
     yield "held, an undated write is too late", explain(facts(early))
     yield "held, and its rules pass now", explain(facts(late, rules=(PASSING, THERE)))
+    yield "held, and what its rules came to is not known", explain(facts(late, config=any_, rules=()))
     yield (
         "held for longer than it can be re-opened",
         explain(facts(msgspec.structs.replace(late, ended_at=NOW - timedelta(hours=24)))),
     )
+    # The day of a tick at 08:00 ends at midnight, which is 05:00 in UTC.
+    midnight = datetime(2026, 3, 3, 5, tzinfo=UTC)
+    for seconds in (-1, 0):
+        now = midnight + timedelta(seconds=seconds)
+        yield f"held, {seconds} s from midnight", explain(facts(msgspec.structs.replace(late, ended_at=ENDED), now=now))
+    until = msgspec.structs.replace(late, ended_at=midnight - timedelta(hours=24))
+    yield "held, can be re-opened until midnight", explain(facts(until))
     stops = config(schedule={"cron": "0 8 * * *", "evaluation": {"afterWindow": "stop"}})
     yield "held for good", explain(facts(late, config=stops))
     yield "its window closes for good", explain(facts(waiting, config=stops))
@@ -153,20 +180,23 @@ def _runs() -> Iterator[tuple[str, Explanation]]:
 
 
 def _without_a_run() -> Iterator[tuple[str, Explanation]]:
-    trigger = {"key": "up", "check": "equals", "field": "s", "value": 1, "deadline": "10:00"}
-    by_sensor = config(schedule={"trigger": trigger, "timezone": "America/New_York"})
     yield "not due yet", explain(facts(tick_at=NOW + timedelta(hours=2)))
     yield "missed", explain(facts(tick_at=OPENED, watched_since=OPENED))
     yield "due this very minute", explain(facts(tick_at=NOW))
     yield "before anybody watched", explain(facts(tick_at=OPENED, watched_since=NOW))
     yield "excluded", explain(facts(withheld="2026-03-02 is a holiday", tick_at=OPENED, sla=FIRED))
+    yield "excluded, its time is to come", explain(facts(withheld="it is a Sunday", tick_at=NOW + timedelta(hours=2)))
     yield (
         "no such period",
         explain(facts(unreal=NoSuchPeriod("no tick", (parse_period("2026-03-01"), parse_period("2026-03-03"))))),
     )
     yield "waits for upstreams", explain(facts(awaited_upstreams=("silver 2026-03-02", "bronze 2026-03-02")))
-    yield "waits for its trigger", explain(facts(config=by_sensor))
-    yield "its trigger is expected by nobody", explain(facts(config=by_sensor, expected=False))
+    whole_day = ("silver: all-hours belongs to a run of a day",)
+    yield "waits for hours", explain(facts(awaited_upstreams=whole_day))
+    yield "waits for its trigger", explain(facts(config=BY_SENSOR))
+    for hours, name in ((1.5, "is due"), (3, "has passed")):
+        yield f"its trigger's deadline {name}", explain(facts(config=BY_SENSOR, now=NOW + timedelta(hours=hours)))
+    yield "its trigger is expected by nobody", explain(facts(config=BY_SENSOR, expected=False))
     yield "no tick", explain(facts(next_start=(NOW + timedelta(days=1), "2026-03-03")))
     yield "opened by nothing", explain(facts(config=config(schedule={})))
     dated = config(schedule={"include": {"dates": ["2026-03-02"]}})
@@ -184,6 +214,7 @@ def _dry_runs() -> Iterator[tuple[str, Explanation]]:
         pipeline="gold", schedule="cron", date=KEY.date, version=1, opened_at=OPENED, config_version="v", ttl=1
     )
     yield "a dry run that has not begun", explain(facts(config=dry))
+    yield "a dry run with a tick to come", explain(facts(config=dry, tick_at=NOW + timedelta(hours=2)))
     yield "a dry run that would wait", explain(facts(config=dry, dry=seen))
     yield (
         "a dry run that would have started",
@@ -230,7 +261,9 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "by rerun requests": {"schedule": {}, "postRun": None},
     "stops": {"schedule": {**TRIGGER_ONLY, "evaluation": {"afterWindow": "stop", "window": "2h"}}},
     "no retries": {"job": {"type": "external"}},
+    "a single retry": {"job": {"type": "external", "maxRetries": 1}},
     "any": {"validation": {**SAFE["validation"], "trigger": "ANY"}},
+    "any of a single rule": {"validation": {"rules": SAFE["validation"]["rules"][:1], "trigger": "ANY"}},
     "exists": {"validation": {"rules": [{"key": "a", "check": "exists"}]}},
     "an upstream exists": {
         "validation": {"rules": [{"key": "upstream:b", "check": "exists"}]},
@@ -260,10 +293,15 @@ CONFIGS: Final[dict[str, dict[str, Any]]] = {
     "duration alone": {"sla": {"maxDuration": "3h"}},
     "readiness alone": {"sla": {"readyBy": "09:00"}},
     "no drift reruns": {"job": {**SAFE["job"], "maxDriftReruns": 0}},
+    "exactly as long as it is followed": {
+        "sla": {"deadline": "20:00", "expectedDuration": "1h"},
+        "job": {**SAFE["job"], "jobPollWindowSeconds": 3600},
+    },
     "longer than it is followed": {"sla": {"deadline": "20:00", "expectedDuration": "3h"}},
     "longer than a day": {"sla": {"deadline": "20:00", "expectedDuration": "20h"}},
     "a command": {"job": {"type": "command", "config": {"command": ["x"]}}},
     "a command with a timeout": {"job": {"type": "command", "config": {"command": ["x"], "timeout": "10m"}}},
+    "outputs of no rule": {"postRun": {"rules": []}},
     "no output": {"postRun": None, "schedule": {"cron": "0 8 * * *"}},
     "a dry run": {"dryRun": True},
     "two schedules": {

@@ -121,9 +121,7 @@ def _never_ready(config: PipelineConfig) -> _Finding:
 
 
 def _job_lost(config: PipelineConfig) -> _Finding:
-    job = config.job
-    if job is None:
-        return _covered("no job: nothing is started")
+    job = config.required_job
     if job.max_retries > 0:
         return _covered(f"job.maxRetries {job.max_retries}", "RETRY_EXHAUSTED when they are used up")
     gap = "a passing failure (a lost machine, a throttled call) ends the run: somebody has to rerun it"
@@ -247,12 +245,11 @@ def _late_data(config: PipelineConfig) -> _Finding:
     if config.post_run is not None and config.post_run.rules:
         found.append(f"postRun drift of {config.post_run.drift_field} ({config.post_run.on_drift})")
     found += [f"{one.pipeline} completing again" for one in config.after]
-    job = config.job
     if not found:
         gap = "data that changes after the run changes nothing: the output stays as it was"
         snippet = f"{_POST_SNIPPET}\n  driftField: count\n  driftThreshold: 2%"
         return (), Cover.WEAK, gap, snippet
-    if job is not None and job.max_drift_reruns == 0:
+    if config.required_job.max_drift_reruns == 0:
         gap = "job.maxDriftReruns is 0: it is noticed, but nothing is run again"
         return tuple(found), Cover.WEAK, gap, "job: {maxDriftReruns: 1}"
     return _covered(*found)
@@ -262,9 +259,7 @@ def _late_data(config: PipelineConfig) -> _Finding:
 
 
 def _given_up(config: PipelineConfig) -> _Finding:
-    job = config.job
-    if job is None:
-        return _covered("no job: nothing is started")
+    job = config.required_job
     window = f"job.jobPollWindowSeconds {int(job.poll_window.total_seconds())}; never retried while it may run"
     expected = config.sla.expected_duration if config.sla is not None else None
     if expected is not None and expected > job.poll_window:
@@ -275,9 +270,7 @@ def _given_up(config: PipelineConfig) -> _Finding:
 
 
 def _hangs(config: PipelineConfig) -> _Finding:
-    job = config.job
-    if job is None:
-        return _covered("no job: nothing is started")
+    job = config.required_job
     window = f"job.jobPollWindowSeconds {int(job.poll_window.total_seconds())} (JOB_POLL_EXHAUSTED)"
     found = [window]
     if "timeout" in job.config:

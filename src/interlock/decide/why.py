@@ -150,8 +150,8 @@ def _rules(facts: Facts) -> Iterator[Line]:
         asked = "" if result.expected is None else f" {result.expected}"
         field = f" {result.field}" if result.field else ""
         # The time at which a sensor was received already says that it exists.
-        aged = one.received_at is not None and result.field is not None
-        age = f"; received {facts.when(one.received_at)}" if aged and one.received_at is not None else ""
+        received = one.received_at if result.field is not None else None
+        age = f"; received {facts.when(received)}" if received is not None else ""
         text = f"{result.key}{field} {result.check}{asked}: {result.reason}{age}"
         yield Line(text, Mark.PASS if result.passed else Mark.FAIL)
 
@@ -267,8 +267,8 @@ def _next_evaluations(facts: Facts, run: Run) -> Iterator[_Coming]:
 
 
 def _next_polls(facts: Facts, run: Run) -> Iterator[_Coming]:
-    job = facts.config.job
-    if job is None or run.triggered_at is None:
+    job = facts.config.required_job
+    if run.triggered_at is None:
         return
     closes = run.triggered_at + job.poll_window
     if run.cancel is not None:

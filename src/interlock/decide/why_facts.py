@@ -88,8 +88,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def rules_pass(self) -> bool:
         """What the rules come to together."""
-        passed = [one.result.passed for one in self.rules]
-        return any(passed) if self.config.validation.trigger is Mode.ANY else all(passed)
+        enough = len(self.rules) if self.rules and self.config.validation.trigger is Mode.ANY else 1
+        return len(self.failing) < enough
 
     def at(self, instant: datetime) -> str:
         """An instant as it is read at the schedule's place: `08:30 EST`, with its date when that is not today's."""

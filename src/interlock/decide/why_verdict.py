@@ -125,8 +125,7 @@ def _ended_badly(facts: Facts, run: Run) -> str:
 def _used_up(facts: Facts) -> str:
     """Which budget the last failure was paid from."""
     last = next((one.category for one in reversed(facts.attempts) if one.category is not None), None)
-    job = facts.config.job
-    return "its budget is used up" if job is None else no_retry_left(job, last, _had(facts))
+    return no_retry_left(facts.config.required_job, last, _had(facts))
 
 
 def _had(facts: Facts) -> Counter[Source]:
@@ -137,7 +136,7 @@ def _had(facts: Facts) -> Counter[Source]:
 def _rules_summary(facts: Facts) -> str:
     count, failing = len(facts.rules), facts.failing
     passing = f"{count - len(failing)} of {count} rules pass"
-    if not failing or facts.rules_pass:
+    if facts.rules_pass:
         return passing
     first = failing[0].result
     about = first.reason if first.key in first.reason else f"{first.key}: {first.reason}"
@@ -172,7 +171,7 @@ def _advice_without_run(facts: Facts) -> str:
     if _missed(facts):
         return f"Was the controller running then? See `interlock doctor`; then {_rerun(facts)}."
     if facts.awaited_upstreams:
-        upstream = facts.awaited_upstreams[0].split()[0].rstrip(":")
+        upstream = facts.awaited_upstreams[0].split()[0].removesuffix(":")
         return f"Look at the upstream: `interlock why {upstream} --date {facts.key.date}`."
     if facts.schedule.trigger is not None:
         trigger = facts.schedule.trigger
@@ -199,7 +198,7 @@ def _advice_of_run(facts: Facts, run: Run) -> str:
 
 
 def _advice_for_rules(facts: Facts) -> str:
-    if not facts.failing or facts.rules_pass:
+    if facts.rules_pass:
         return "Nothing: the rules pass now, it goes on by itself. If it does not, see `interlock doctor`."
     return f"{_fix(facts, facts.failing[0])}. It then goes on by itself."
 
@@ -271,9 +270,9 @@ def _advice_for_ended(facts: Facts, run: Run) -> str:
 
 
 def _advice_for_held(facts: Facts, run: Run) -> str:
-    reopens = facts.schedule.evaluation.after_window == "reopen" and run.ended_at is not None
+    reopens = facts.schedule.evaluation.after_window == "reopen"
     if reopens and run.ended_at is not None and facts.now < run.ended_at + facts.reopen_for:
-        if facts.failing and not facts.rules_pass:
+        if not facts.rules_pass:
             return f"{_fix(facts, facts.failing[0])}. Such a write re-opens it by itself{_with_period(facts, run)}."
         return f"The rules pass now, but nothing was written since: {_rerun(facts)}."
     return f"When the data is there, {_rerun(facts)}."
@@ -298,7 +297,7 @@ def _rerun(facts: Facts) -> str:
     command = f"`interlock rerun {facts.key.pipeline} --date {facts.key.date}{_schedule(facts)}`"
     if facts.undated:
         command += f" (it reads {', '.join(facts.undated)} as of now, whatever day that is about)"
-    had, job = _had(facts)[Source.MANUAL], facts.config.job
-    if job is None or had < job.max_manual_reruns:
+    had, job = _had(facts)[Source.MANUAL], facts.config.required_job
+    if had < job.max_manual_reruns:
         return command
     return f"raise {budget_key(Source.MANUAL)} ({had} of {job.max_manual_reruns} used) and {command}"

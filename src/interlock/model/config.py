@@ -283,6 +283,13 @@ class PipelineConfig(_Config, frozen=True, kw_only=True, dict=True):
         """The pipeline's id."""
         return self.pipeline.id
 
+    @property
+    def required_job(self) -> Job:
+        """The job. Only a document that is still being checked may lack one: no such config is ever in force."""
+        if self.job is None:
+            raise InvalidValueError(f"pipeline {self.id} has no job: say what is to be started")
+        return self.job
+
     @cached_property
     def all_schedules(self) -> tuple[Schedule, ...]:
         """Every schedule; a pipeline that declares none has one that only cascades and reruns open."""
