@@ -64,6 +64,8 @@ def test_a_text_that_comes_in_pieces_never_shows_the_secret(
         ("https://ana:${INTERLOCK_SECRET_X}@host/", "https://ana:${INTERLOCK_SECRET_X}@host/"),
         ("https://host/x?day=${DATE}${HOUR}&k=", "https://host/x?day=${DATE}${HOUR}&k="),
         ("https://host/x?day=${DATE}-5", f"https://host/x?day={HIDDEN}"),
+        ("--db=postgresql://me:hunter2@db/x --day 1", f"--db=postgresql://me:{HIDDEN}@db/x --day 1"),
+        ("mail me@example.com?x=1", "mail me@example.com?x=1"),
         ("curl https://a:b@c/d https://e:f@g/h", f"curl https://a:{HIDDEN}@c/d https://e:{HIDDEN}@g/h"),
     ],
 )

@@ -51,7 +51,6 @@ _OPTION: Final = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
 _SHORTEST_NAMED: Final = 3
 _SHORTEST_ECHO: Final = 8
 _REFERENCE: Final = "${"
-_COMMAND: Final = "command"
 _EVERYDAY: Final = re.compile(r"(?i)(?:application|text|image)/[\w.+-]+(?:;.*)?|gzip.*|\d{4}-[\d-]+")
 
 
@@ -73,7 +72,7 @@ def find_literals(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
 
 def _looks_like(text: str, name: str) -> str:
     for form, what in _KNOWN_FORMS:
-        if (found := form.search(text)) and _REFERENCE not in found[0]:
+        if form.search(text):
             return what
     if any(_is_literal(password) for _, password in _USER.findall(text)):
         return "a password in an address"
@@ -121,7 +120,7 @@ def echoes(config: Mapping[str, Any], own: Iterable[str] = ()) -> set[str]:
     known = set(own)
     found: set[str] = set()
     for path, text in _texts(config, ()):
-        if path[0] == _COMMAND or path[:1] == ("env",):
+        if path[0] in ("command", "env"):
             continue
         if ".".join(step for step in path if isinstance(step, str)) not in SHOWN_KEYS and not _EVERYDAY.fullmatch(text):
             found |= {text} if len(text) >= _SHORTEST_ECHO else set()
@@ -143,7 +142,7 @@ def _texts(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
     elif isinstance(value, list | tuple):
         for number, inner in enumerate(value):
             yield from _texts(inner, (*path, number))
-    elif type(value) is str and path:
+    elif type(value) is str:
         yield path, value
 
 
