@@ -113,6 +113,22 @@ def test_included_days_of_march(schedule: Schedule, expected: list[str]) -> None
     assert [one.isoformat() for one in days] == expected
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "expected"),
+    [
+        ("2026-03-06", "2026-03-06", ["2026-03-06"]),
+        ("2026-03-07", "2026-03-12", []),
+        ("2026-03-07", "2026-03-13", ["2026-03-13"]),
+        ("2026-02-28", "2026-03-05", ["2026-02-28"]),
+        ("2026-03-01", "2026-03-05", []),
+    ],
+)
+def test_the_first_and_the_last_day_of_an_interval_belong_to_it(first: str, last: str, expected: list[str]) -> None:
+    calendars = {"both": Calendar(name="both", days=[Weekday.FRIDAY], dates=["2026-02-28"])}
+    days = included_days(Schedule(include=Include(calendar="both")), calendars, day(first), day(last))
+    assert [one.isoformat() for one in days] == expected
+
+
 def test_an_interval_that_ends_before_it_begins_has_no_days() -> None:
     schedule = Schedule(include=Include(dates=["2026-03-06"], calendar="fridays"))
     assert included_days(schedule, CALENDARS, day("2026-03-31"), day("2026-03-01")) == []

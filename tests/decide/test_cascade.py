@@ -210,6 +210,8 @@ NINE_TO_ELEVEN = tuple(parse_period(f"2026-03-02T{hour:02}") for hour in (9, 10,
         ([HOURS], {"silver": {str(hour) for hour in NINE_TO_ELEVEN}}, {"silver": NINE_TO_ELEVEN}, ()),
         ([HOURS], {"silver": {"2026-03-02"}}, {"silver": NINE_TO_ELEVEN}, ()),
         ([HOURS], {"silver": {"2026-03-01"}}, {"silver": NINE_TO_ELEVEN[:1]}, ("silver 2026-03-02T09 (1 of 1)",)),
+        # The minute in which an hour begins is not the hour.
+        ([HOURS], {"silver": {"2026-03-02T0900"}}, {"silver": NINE_TO_ELEVEN[:1]}, ("silver 2026-03-02T09 (1 of 1)",)),
         (
             [HOURS],
             {"silver": {"2026-03-02T09"}},
@@ -235,6 +237,12 @@ def test_many_missing_hours_are_counted_not_listed() -> None:
     (words,) = missing([HOURS], {"silver": {"2026-03-02T00"}}, {"silver": hours})
     assert words.startswith("silver 2026-03-02T01, ")
     assert words.endswith("2026-03-02T06 and 17 more (23 of 24)")
+
+
+def test_six_missing_hours_are_still_all_named() -> None:
+    hours = tuple(parse_period(hour) for hour in ALL_DAY[:6])
+    (words,) = missing([HOURS], {}, {"silver": hours})
+    assert words == f"silver {', '.join(ALL_DAY[:6])} (6 of 6)"
 
 
 def test_all_hours_belongs_to_a_day() -> None:

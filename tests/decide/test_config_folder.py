@@ -1,10 +1,10 @@
 """Absence: removed, still waited for, or the folder is lost. One row each."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from interlock.decide.config_folder import GRACE, Folder, Verdict, judge
+from interlock.decide.config_folder import GRACE, Folder, Verdict, judge, settled
 
 MOMENT = timedelta(seconds=9)
 
@@ -60,3 +60,14 @@ def test_some_are_due_and_some_are_not() -> None:
     absent = {"old": GRACE, "new": MOMENT}
     found = Folder(problem="", files=3, known=5, absent=absent, vanished=2, lost="")
     assert judge(found) == Verdict(removed=("old",))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "counts"), [((), False), ((0, 9), False), ((9.999,), False), ((10,), True), ((0, 3_600), True)]
+)
+def test_absence_counts_once_any_pipeline_has_been_absent_for_the_grace(
+    seconds: tuple[float, ...], counts: bool
+) -> None:
+    now = datetime(2026, 3, 2, 8, tzinfo=UTC)
+    absent = {f"p{index}": now - timedelta(seconds=ago) for index, ago in enumerate(seconds)}
+    assert settled(absent, now) is counts

@@ -28,6 +28,38 @@ SEVERITIES = "info, warning, error, critical"
             {"detail-type": ["JOB_FAILED"], "detail": {"detail": {"deadline": [{"exists": True}]}}},
             ["detail.detail.deadline: there is no such field of JOB_FAILED"],
         ),
+        ({"detail-type": [{"anything-but": "NOPE"}]}, ['detail-type: "NOPE" is not an event type']),
+        ({"detail-type": ["JOB_FAILED"], "detail": {"xyz": [1]}}, ["detail.xyz: there is no such field"]),
+        (
+            {"detail-type": ["JOB_FAILED", "JOB_COMPLETED", "SLA_MET"], "detail": {"detail": {"xyz": [1]}}},
+            ["detail.detail.xyz: there is no such field of JOB_COMPLETED, JOB_FAILED, SLA_MET"],
+        ),
+        (
+            {"detail-type": [{"prefix": "JOB_"}], "detail": {"detail": {"xyz": [1]}}},
+            ["detail.detail.xyz: there is no such field"],
+        ),
+        # A type that does not exist is named alone: nobody can say which fields it would have.
+        (
+            {"detail-type": ["NOPE"], "detail": {"detail": {"attempt": [1]}}},
+            ['detail-type: "NOPE" is not an event type'],
+        ),
+        # Each choice has its own types, or those of the pattern around it.
+        (
+            {
+                "$or": [
+                    {"detail-type": ["JOB_FAILED"], "detail": {"detail": {"deadline": [{"exists": True}]}}},
+                    {"detail-type": ["SLA_BREACH"], "detail": {"detail": {"deadline": [{"exists": True}]}}},
+                ]
+            },
+            ["detail.detail.deadline: there is no such field of JOB_FAILED"],
+        ),
+        (
+            {
+                "detail-type": ["JOB_FAILED"],
+                "$or": [{"detail": {"detail": {"deadline": [{"exists": True}]}}}, {"source": ["interlock"]}],
+            },
+            ["detail.detail.deadline: there is no such field of JOB_FAILED"],
+        ),
         (
             {"$or": [{"detail-type": ["JOB_FAILD"]}, {"detail": {"sverity": ["error"]}}]},
             [

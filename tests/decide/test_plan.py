@@ -41,6 +41,18 @@ def utc(month: int, day: int, hour: int, minute: int = 0) -> datetime:
         ({"r": [{"k": "x", "v": 1}]}, {"r": [{"k": "x", "v": 2}]}, [KeyChange("r[0].v", 1, 2)]),
         ({"a": True}, {"a": 1}, [KeyChange("a", True, 1)]),
         ({"a": {"b": 1}}, {"a": [1]}, [KeyChange("a", {"b": 1}, [1])]),
+        ({"a": [1]}, {"a": {"b": 1}}, [KeyChange("a", [1], {"b": 1})]),
+        ({"a": 5}, {"a": {"b": 1}}, [KeyChange("a", 5, {"b": 1})]),
+        ({"a": {"b": 1}}, {"a": 5}, [KeyChange("a", {"b": 1}, 5)]),
+        ({"a": 5}, {"a": [1]}, [KeyChange("a", 5, [1])]),
+        ({"a": [1]}, {"a": 5}, [KeyChange("a", [1], 5)]),
+        ({"a": {"b": 1}}, {}, [KeyChange("a", {"b": 1})]),
+        ({}, {"a": [1]}, [KeyChange("a", new=[1])]),
+        (
+            {"a": 1, "b": 1},
+            {"b": 2, "a": 2, "c": 3},
+            [KeyChange("a", 1, 2), KeyChange("b", 1, 2), KeyChange("c", new=3)],
+        ),
     ],
 )
 def test_differences(old: object, new: object, found: list[KeyChange]) -> None:
@@ -78,6 +90,36 @@ def test_inclusion_dates_open_at_their_time() -> None:
     assert (found.date, found.start_at) == ("2026-03-31", utc(3, 31, 6))
     earlier = next_run(one, one.all_schedules[0], {}, utc(3, 6, 5))
     assert earlier.start_at == utc(3, 6, 6)
+    assert earlier.opens == "inclusion dates at 06:00"
+    at_once = next_run(one, one.all_schedules[0], {}, utc(3, 6, 6))
+    assert at_once.date == "2026-03-31", "what starts at this very instant is not next"
+
+
+def test_inclusion_dates_without_a_time_open_at_midnight_where_the_pipeline_lives() -> None:
+    one = config(schedule={"include": {"dates": ["2026-03-09"]}, "timezone": "America/New_York"})
+    found = next_run(one, one.all_schedules[0], {}, NOW)
+    assert (found.start_at, found.timezone) == (utc(3, 9, 4), "America/New_York")
+    assert found.opens == "inclusion dates at 00:00"
+
+
+def test_a_tick_beyond_the_next_400_days_is_not_looked_for() -> None:
+    (found,) = next_runs(config(schedule={"cron": "0 8 29 2 *"}, sla={"deadline": "10:00"}), {}, NOW)
+    assert (found.date, found.start_at, found.opens) == (None, None, "cron 0 8 29 2 *")
+    assert found.notes == ("no day of the next 400 is open to it: look at its calendars",)
+
+
+def test_a_duration_counts_from_the_trigger_of_whichever_schedule() -> None:
+    trigger = {"key": "up", "check": "exists"}
+    schedules = [{"id": "am", "cron": "0 8 * * *"}, {"id": "feed", "trigger": trigger}]
+    clock, sensor = next_runs(config(schedules=schedules, sla={"maxDuration": "2h"}), {}, NOW)
+    assert clock.notes == ("breach 2h after its trigger first arrives",)
+    assert sensor.notes == ("breach 2h after up first arrives",)
+
+
+def test_all_that_opens_a_run_is_named() -> None:
+    trigger = {"key": "up", "check": "exists"}
+    one = config(schedule={"cron": "0 8 * * *", "trigger": trigger}, after=[{"pipeline": "silver"}])
+    assert next_runs(one, {}, NOW)[0].opens == "cron 0 8 * * *, or sensor up exists, or completion of silver"
 
 
 def test_inclusion_dates_with_a_trigger_are_opened_by_the_trigger() -> None:

@@ -17,10 +17,12 @@ from interlock.decide.values import (
     number,
     plain,
     plain_number,
+    read_duration,
     real_number,
     same,
 )
 from interlock.decide.values import show as shown
+from interlock.model.errors import InvalidValueError
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 INTEGERS = st.integers(-(10**30), 10**30)
@@ -260,3 +262,62 @@ def test_a_number_is_written_out_up_to_forty_digits_and_shortened_from_there_on(
     assert plain(sign * 10**40) == f"{'-' if sign < 0 else ''}1.000000E+40"
     assert plain(Decimal(sign * 10**40)) == str(sign * 10**40), "a decimal has its digits from there on, as text"
     assert plain(Decimal(sign * (10**40 - 1))) == sign * (10**40 - 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "is_number"),
+    [
+        (Decimal("1e5000"), True),
+        (Decimal("1e-5000"), True),
+        (Decimal("1e5001"), False),
+        (Decimal("1e-5001"), False),
+        ("1e5000", True),
+        ("1e5001", False),
+        ("1e-5001", False),
+    ],
+)
+def test_a_number_has_at_most_five_thousand_digits_before_or_behind_the_point(value: object, is_number: bool) -> None:
+    assert (number(value) is not None) is is_number
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (999_999_999_999_999.0, "999999999999999"),
+        (1e15, "1000000000000000.0"),
+        (-1e15, "-1000000000000000.0"),
+        (Decimal("1.50"), "1.50"),
+        (Decimal("NaN"), "NaN"),
+        # Only what cannot be printed is spelled out: a backslash stays one.
+        ({"a": "x\u2028 c:\\d"}, '{"a":"x\\u2028 c:\\\\d"}'),
+    ],
+)
+def test_values_at_the_edges_of_what_is_shown_as_it_is(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+def test_a_structure_of_exactly_what_a_line_holds_is_kept_whole() -> None:
+    fits = ["x" * (MAX_SHOWN - len('[""]'))]
+    assert plain(fits) == fits
+    assert plain([fits[0] + "x"]) == '["' + "x" * (MAX_SHOWN - 5) + "..."
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (90, "90 is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H; write 90s for seconds"),
+        (1.5, "1.5 is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H; write 1.5s for seconds"),
+        (" 90 ", '" 90 " is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H; write 90s for seconds'),
+        (True, "true is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H"),
+        (None, "null is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H"),
+        ([5], "[5] is not a duration: write 1h30m, 45s, 500ms, 2d or PT2H"),
+    ],
+)
+def test_a_duration_without_a_unit_is_refused_with_what_to_write(value: object, problem: str) -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        read_duration(value)
+    assert str(caught.value) == problem
+
+
+def test_a_duration_with_a_unit_is_read() -> None:
+    assert read_duration(" 90s ").total_seconds() == 90

@@ -70,9 +70,8 @@ def listed_days(schedule: Schedule, calendars: Calendars, first: date, last: dat
         weekdays.update(calendar.days)
     # ISO dates sort as text, so only those within the range are read.
     days = {_read_day(text) for text in listed if first.isoformat() <= text <= last.isoformat()}
-    if weekdays:
-        every = (first + timedelta(days=offset) for offset in range((last - first).days + 1))
-        days.update(day for day in every if _weekday(day) in weekdays)
+    every = (first + timedelta(days=offset) for offset in range((last - first).days + 1))
+    days.update(day for day in every if _weekday(day) in weekdays)
     return sorted(days)
 
 

@@ -6,10 +6,11 @@ are there, so every function here is about one entry or about one period, never 
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta, tzinfo
+from itertools import takewhile
 from typing import Any, Final
 
 from interlock.decide.calendars import Calendars, exclusion, withheld
-from interlock.decide.cron import next_tick, ticks_between
+from interlock.decide.cron import ticks_after
 from interlock.decide.expected import declared_granularity
 from interlock.model.config import PipelineConfig, Schedule, Upstream
 from interlock.model.periods import Granularity, Period, day_period, parse_period, period_of
@@ -61,13 +62,11 @@ def _hours_of(schedule: Schedule, day: Period, calendars: Calendars, tz: tzinfo)
     if schedule.cron is None:
         return () if withheld(schedule, calendars, day.day) is not None else existing_hours(day, tz)
     own = zone(schedule.timezone)
-    # With `period: previous` the first tick from the day's end on may still be for a period of the day.
-    following = next_tick(schedule, day.end(own) - _A_SECOND)
-    until = day.end(own) if following is None else following.at
-    ticks = ticks_between(schedule, day.start(own) - _A_SECOND, until)
+    # With `period: previous` the first tick after the day may still be for a period of the day.
+    ticks = ticks_after(schedule, day.start(own) - _A_SECOND)
     return [
         tick.period
-        for tick in ticks
+        for tick in takewhile(lambda tick: tick.period.day <= day.day, ticks)
         if tick.period.day == day.day and exclusion(schedule, calendars, tick.local.date()) is None
     ]
 

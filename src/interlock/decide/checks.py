@@ -198,9 +198,11 @@ def _rough(length: timedelta) -> str:
     if seconds < 60:
         return f"{seconds}s"
     if seconds < 3_600:
-        large, small, units = seconds // 60, seconds % 60, "ms"
-    elif seconds < 86_400:
-        large, small, units = seconds // 3_600, seconds % 3_600 // 60, "hm"
-    else:
-        large, small, units = seconds // 86_400, seconds % 86_400 // 3_600, "dh"
-    return f"{large}{units[0]}{small}{units[1]}" if small else f"{large}{units[0]}"
+        return f"{seconds // 60}m" + _smaller(seconds % 60, "s")
+    if seconds < 86_400:
+        return f"{seconds // 3_600}h" + _smaller(seconds % 3_600 // 60, "m")
+    return f"{seconds // 86_400}d" + _smaller(seconds % 86_400 // 3_600, "h")
+
+
+def _smaller(count: int, unit: str) -> str:
+    return f"{count}{unit}" if count else ""

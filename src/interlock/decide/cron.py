@@ -83,17 +83,21 @@ def shortest_gap(expr: str) -> timedelta:
 
 def next_tick(schedule: Schedule, after: datetime) -> Tick | None:
     """The first tick later than an instant."""
-    return next(_ticks_after(schedule, _cron_of(schedule), after), None)
+    return next(ticks_after(schedule, after), None)
+
+
+def ticks_after(schedule: Schedule, after: datetime) -> Iterator[Tick]:
+    """The ticks later than an instant, in order, as far as the calendar goes."""
+    return _ticks_after(schedule, _cron_of(schedule), after)
 
 
 def previous_tick(schedule: Schedule, before: datetime) -> Tick | None:
     """The last tick at or before an instant."""
     expr, tz = _cron_of(schedule), zone(schedule.timezone)
-    whole = before.replace(microsecond=0)
-    local = to_local(whole, tz)
+    local = to_local(before, tz)
     # In the second pass of a repeated hour, local times later than the clock shows have already ticked, in the first
     # pass. They lie at most as far ahead as the clocks were put back, which is how long ago this local time was first.
-    ahead = whole - to_utc(local, tz)
+    ahead = before - to_utc(local, tz)
     for scheduled in local_times(expr, local + ahead + _SECOND, reverse=True):
         tick = _tick(schedule, expr, scheduled)
         if tick is not None and tick.at <= before:
@@ -103,7 +107,7 @@ def previous_tick(schedule: Schedule, before: datetime) -> Tick | None:
 
 def ticks_between(schedule: Schedule, after: datetime, until: datetime) -> Iterator[Tick]:
     """The ticks later than `after` and not later than `until`, in order."""
-    return takewhile(lambda tick: tick.at <= until, _ticks_after(schedule, _cron_of(schedule), after))
+    return takewhile(lambda tick: tick.at <= until, ticks_after(schedule, after))
 
 
 def ticks_on(schedule: Schedule, day: date) -> list[Tick]:

@@ -33,7 +33,7 @@ def _unknown(pattern: Mapping[str, Any], path: tuple[str, ...], types: Sequence[
         here = (*path, name)
         if name == "$or":
             for choice in value:
-                yield from _unknown(choice, path, _types(choice) if not path and _TYPE in choice else types)
+                yield from _unknown(choice, path, _types(choice) if _TYPE in choice else types)
             continue
         known = _fields(path, types)
         if known is not None and name not in known:
@@ -93,5 +93,5 @@ def _near(name: str, known: Collection[str]) -> str:
     from difflib import get_close_matches  # for a name that is wrong; functions read those that are right
 
     folded = {one.casefold(): one for one in known}
-    found = get_close_matches(name.casefold()[:128], folded, n=1, cutoff=0.6)
+    found = get_close_matches(name.casefold(), folded)
     return f"; did you mean {folded[found[0]]}?" if found else ""

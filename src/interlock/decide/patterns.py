@@ -9,6 +9,7 @@ than silently never matching.
 """
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
@@ -24,6 +25,7 @@ _Text = Callable[[str], bool]
 
 _OR: Final = "$or"
 _NUMERIC_LIMIT: Final = 5_000_000_000
+_WILDCARD_TOKEN: Final = re.compile(r"\\?.", re.DOTALL)  # a character, or a backslash and what it precedes
 _COMPARE: Final[dict[str, Callable[[Number, Number], bool]]] = {
     "=": operator.eq,
     "<": operator.lt,
@@ -242,21 +244,18 @@ def _compile_wildcard(pattern: str, path: str) -> _Text:
 
 def _wildcard_pieces(pattern: str, path: str) -> list[str]:
     """The literal texts between the asterisks."""
-    pieces, characters = [""], iter(pattern)
-    previous = ""
-    for character in characters:
-        if character == "\\":
-            escaped = next(characters, "")
-            if escaped not in ("*", "\\"):
-                raise _error(path, rf"in wildcard {show(pattern)} a backslash must precede * or \ ")
-            pieces[-1] += escaped
-        elif character != "*":
-            pieces[-1] += character
-        elif previous == "*":
-            raise _error(path, f"wildcard {show(pattern)} has two asterisks in a row: one is enough")
-        else:
+    pieces = [""]
+    for token in _WILDCARD_TOKEN.findall(pattern):
+        if token == "*":
+            if len(pieces) > 1 and not pieces[-1]:
+                raise _error(path, f"wildcard {show(pattern)} has two asterisks in a row: one is enough")
             pieces.append("")
-        previous = character
+        elif token in (r"\*", r"\\"):
+            pieces[-1] += token[1]
+        elif token.startswith("\\"):
+            raise _error(path, rf"in wildcard {show(pattern)} a backslash must precede * or \ ")
+        else:
+            pieces[-1] += token
     return pieces
 
 

@@ -87,20 +87,13 @@ def differences(old: object, new: object, path: str = "") -> Iterator[KeyChange]
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for name in dict.fromkeys([*old, *new]):
             inner = f"{path}.{name}" if path else str(name)
-            yield from _difference(old.get(name, msgspec.UNSET), new.get(name, msgspec.UNSET), inner)
+            yield from differences(old.get(name, msgspec.UNSET), new.get(name, msgspec.UNSET), inner)
     elif isinstance(old, list) and isinstance(new, list):
         for index in range(max(len(old), len(new))):
             before, after = (one[index] if index < len(one) else msgspec.UNSET for one in (old, new))
-            yield from _difference(before, after, f"{path}[{index}]")
+            yield from differences(before, after, f"{path}[{index}]")
     elif type(old) is not type(new) or old != new:
         yield KeyChange(path, old, new)
-
-
-def _difference(old: object, new: object, path: str) -> Iterator[KeyChange]:
-    if old is msgspec.UNSET or new is msgspec.UNSET:
-        yield KeyChange(path, old, new)
-    else:
-        yield from differences(old, new, path)
 
 
 # ----------------------------------------------------------------------------------------------------- next runs
@@ -139,7 +132,7 @@ def next_start(schedule: Schedule, calendars: Calendars, now: datetime) -> tuple
         ticks = islice(ticks_between(schedule, now, now + AHEAD), _TICKS)
         open_ = (one for one in ticks if exclusion(schedule, calendars, one.local.date()) is None)
         return next(((one.at, one.period) for one in open_), None)
-    if schedule.include is None or schedule.trigger is not None:
+    if schedule.trigger is not None:
         return None
     tz, at = zone(schedule.timezone), clock_time(schedule.time or "00:00")
     days = included_days(schedule, calendars, to_local(now, tz).date(), to_local(now + AHEAD, tz).date())
@@ -183,7 +176,7 @@ def opened_by(config: PipelineConfig, schedule: Schedule) -> str:
         causes.append(f"sensor {schedule.trigger.key}{field} {schedule.trigger.check}{value}")
     elif schedule.include is not None:
         causes.append(f"inclusion dates at {schedule.time or '00:00'}")
-    if config.after and schedule is config.all_schedules[0]:
+    if config.after:
         causes.append(f"completion of {' and '.join(entry.pipeline for entry in config.after)}")
     return ", or ".join(causes) or "a rerun request only"
 

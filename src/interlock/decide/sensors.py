@@ -19,7 +19,7 @@ import msgspec
 
 from interlock.decide.checks import RuleResult, check_observation_of, unmet
 from interlock.decide.expected import declared_granularity
-from interlock.decide.values import real_number, show
+from interlock.decide.values import plain_number, real_number, show
 from interlock.model.config import Rule, Schedule, Trigger
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import split_sensor_key
@@ -114,9 +114,7 @@ def _date_field(day: object) -> Period | None:
 def _compact_date(day: object) -> str | None:
     """20260302 as a number, as `date=20260302` on the command line makes it."""
     number = real_number(day)
-    if number is None or not 10_000_000 <= number < 100_000_000 or number % 1:
-        return None
-    return str(int(number))
+    return None if number is None else str(plain_number(number))
 
 
 def _hour_field(hour: object) -> int | None:
@@ -161,10 +159,7 @@ def _hour_within(schedule: Schedule, own: Period, received: Period) -> Period | 
 
 def key_matches(name: str, sensor_key: str) -> bool:
     """Is it the sensor of that name, or one of its per-period sensors? (`orders` is not `orders-count`.)"""
-    if name == sensor_key:
-        return True
-    stem, period = split_sensor_key(sensor_key)
-    return period is not None and stem == name
+    return name in (sensor_key, split_sensor_key(sensor_key)[0])
 
 
 def candidate_keys(keys: Iterable[str], period: Period) -> list[str]:
@@ -213,9 +208,7 @@ def select(reading: Reading, sensors: Mapping[str, Sensor], scope: RunScope, now
         return Selected(None, _reason_absent(scope, reading.key, sensors))
     if sensor.expired(now):
         return Selected(None, _reason_expired(sensor))
-    if reading.any_period:
-        return Selected(sensor, "")
-    problem = _why_not_about(scope, sensor)
+    problem = "" if reading.any_period else _why_not_about(scope, sensor)
     return Selected(None, problem) if problem else Selected(sensor, "")
 
 
@@ -271,7 +264,7 @@ def _why_not_about(scope: RunScope, sensor: Sensor) -> str:
     if own.problem:
         return f"{sensor.key} names no readable period: {own.problem}"
     if own.period is not None:
-        if own.period == scope.period or own.period.overlaps(scope.period):
+        if own.period.overlaps(scope.period):
             return ""
         return f"{sensor.key} is about {own.period}, not {scope.period}"
     if scope.until is not None and sensor.received_at >= scope.until:

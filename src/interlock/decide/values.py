@@ -93,7 +93,7 @@ def _is_text_of(text: str, value: object) -> bool:
 def same(left: object, right: object) -> bool:
     """Are two scalars the same value: numbers as numbers (`1` is `1.0`), otherwise type and value?"""
     a, b = real_number(left), real_number(right)
-    if a is not None and b is not None:
+    if a is not None:
         return a == b
     return type(left) is type(right) and left == right
 
@@ -102,8 +102,8 @@ def lookup(data: Mapping[str, object], field: str) -> object:
     """The value at a dotted path (`stats.rows`), or ABSENT. A literal key of that name wins, at every level."""
     if field in data:
         return data[field]
-    head, dot, rest = field.partition(".")
-    inner = data.get(head) if dot else None
+    head, _, rest = field.partition(".")
+    inner = data.get(head)
     return lookup(inner, rest) if isinstance(inner, Mapping) else ABSENT
 
 
@@ -122,7 +122,7 @@ def show(value: object) -> str:
         return str(value) if abs(value) < _SPELLED_OUT else f"{Decimal(value):.6E}"
     if isinstance(value, float):
         return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
-    return cut(str(value)) if isinstance(value, Decimal) else cut(_one_line(_json(value)))
+    return cut(_one_line(_json(value)))
 
 
 def read_duration(value: object) -> Duration:
