@@ -103,7 +103,6 @@ def test_period_of_a_write(key: str, data: dict[str, Any], expected: str | None)
         ({"date": 2026030}, "not a day"),
         ({"date": 202603021}, "not a day"),
         ({"date": 10**5000}, "not a day"),
-        ({"date": True}, "not a day"),
         ({"date": 1e300}, "not a day"),
         ({"date": float("nan")}, "not a day"),
         ({"date": True}, "not a day"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.decide.templates import Secret, SecretText, fill, resolve, run_variables, secret_names
+from interlock.decide.templates import Secret, SecretText, fill, resolve, run_variables, secret_names, template_names
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import RunKey
 
@@ -134,6 +134,9 @@ def test_a_secret_stays_a_name_until_it_is_resolved() -> None:
     assert set(secret_names(config)) == set(SECRETS)
     found = filled(config)
     assert found["url"] == SecretText(("https://", Secret("INTERLOCK_SECRET_X"), "@", "lake", "/", "${", "x}"))
+    assert list(template_names({"${DATE}": ["${ssm:/a}"], "n": 5, "t": ("$${x}", "${A}${B}")})) == [
+        "DATE", "ssm:/a", "A", "B",
+    ]  # fmt: skip
     assert found["plain"] == "2026-03-02"
     assert "hunter2" not in repr(found)
     assert resolve(found, SECRETS.__getitem__) == {

@@ -159,7 +159,7 @@ def _fill_text(text: str, variables: Mapping[str, str], path: str) -> str | Secr
         return text
     parts = list(_parts(text, variables, path))
     if any(isinstance(part, Secret) for part in parts):
-        return SecretText(tuple(part for part in parts if part != ""))
+        return SecretText(tuple(parts))
     return "".join(str(part) for part in parts)
 
 
