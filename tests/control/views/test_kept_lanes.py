@@ -140,6 +140,28 @@ def test_kept_lanes_change_with_the_clock_alone() -> None:
     assert {("hourly", Standing.MISSED), ("free", Standing.MISSED)} <= stood
 
 
+def test_a_kept_lane_lets_go_of_a_failed_run_after_a_day() -> None:
+    """A later run was done again and succeeded; the earlier one counts for 24 hours from when it was opened."""
+    steps: list[dict[str, Any]] = [{"at": "2026-03-02T07:37:00Z", "sensor": "a/ready", "data": {}}]
+    steps += [{"at": "2026-03-02T08:07:10Z", "sensor": "a/ready", "data": {"n": 1}}]
+    steps += [{"at": "2026-03-02T08:20:00Z", "rerun": "a", "date": "2026-03-02T08", "force": True}]
+    schedule = {"trigger": {"key": "ready", "check": "exists"}, "granularity": "hour"}
+    failing = pipeline("a", schedule=schedule)
+    failing["job"] |= {"maxRetries": 0}
+    world = played(
+        [failing], "2026-03-02T08:30:00Z", steps=steps, jobs={"a": [{"result": "fail"}, {"result": "success"}]}
+    )
+    edge = START + timedelta(hours=24, minutes=37)
+    stood = []
+    for at in (edge - timedelta(minutes=2), edge - timedelta(milliseconds=1), edge + timedelta(seconds=2)):
+        kept = look(world, at)
+        columns = overview.columns_of(at, START, START + timedelta(hours=24), Bucket.HOUR)
+        now = Now(at=at, rate=1.0, position="0-0", grace=GRACE)
+        assert kept == overview.read(world.engine.store, Asked(columns=columns), now)
+        stood.append(kept.items[0].standing)
+    assert stood == [Standing.FAILED, Standing.FAILED, Standing.DONE]
+
+
 # ------------------------------------------------------------------------------------------------------ what is read
 
 
