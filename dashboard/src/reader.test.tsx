@@ -43,6 +43,7 @@ describe("the address", () => {
     ["/pipelines/gold?days=31", "days"],
     ["/pipelines/gold/runs/cron/2026-03-03?tab=nothing", "tab"],
     ["/controller?zone=mars", "zone"],
+    ["/alerts?state=lost", "state"],
   ])("%s loses what cannot be read, with a notice that can be dismissed", async (path, name) => {
     await show(path);
     const notice = await screen.findByText(new RegExp(`The address had a value for “${name}”`));
@@ -67,6 +68,7 @@ describe("the address", () => {
   it.each([
     ["/events", "Severity", "error", "?severity=error"],
     ["/events", "How far back", "24h", "?since=24h"],
+    ["/alerts", "State", "dead", "?state=dead"],
     ["/?span=7d", "Group", "owner", "?span=7d&group=owner"],
   ])("%s keeps what is chosen as %s, and Back takes it back", async (path, label, value, search) => {
     const history = await show(path);

@@ -6,6 +6,7 @@ import { PageFailure } from "./shell/PageFailure";
 import { Shell } from "./shell/Shell";
 import { whole } from "./shell/upgrade";
 import {
+  alertSearch,
   cellSearch,
   eventSearch,
   graphSearch,
@@ -79,9 +80,11 @@ const operateRoute = createRoute({ getParentRoute: () => rootRoute, path: "/oper
   whole(import("./operate/routes")).then((module) => module.operate),
 );
 
-const alertsRoute = createRoute({ getParentRoute: () => rootRoute, path: "/alerts" }).lazy(() =>
-  whole(import("./alerts/routes")).then((module) => module.alerts),
-);
+const alertsRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/alerts",
+  validateSearch: alertSearch,
+}).lazy(() => whole(import("./alerts/routes")).then((module) => module.alerts));
 
 const controllerRoute = createRoute({ getParentRoute: () => rootRoute, path: "/controller" }).lazy(() =>
   whole(import("./controller/routes")).then((module) => module.controller),

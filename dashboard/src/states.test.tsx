@@ -77,6 +77,7 @@ describe("nothing to show", () => {
   it.each([
     ["/events", { events: none }, "No events fit."],
     ["/alerts", { alerts: none }, "No alert was sent yet."],
+    ["/alerts?state=dead", { alerts: none }, "No delivery fits."],
     ["/alerts", { "alerts/routes": none }, /None is configured here/],
     ["/", { overview: { ...lanes, ...none } }, "interlock init my-pipelines"],
     ["/", { overview: { ...lanes, ...none } }, "interlock validate my-pipelines"],

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 
 import { ActionButton } from "../actions/ActionButton";
 import { ActionDialog } from "../actions/ActionDialog";
@@ -10,7 +11,8 @@ import { LongText } from "../parts/LongText";
 import { TableBox } from "../parts/TableBox";
 import { Text } from "../parts/Text";
 import { Time } from "../parts/Time";
-import { ChannelList } from "./ChannelList";
+import { type AlertSearch, DELIVERY_STATES } from "../url/search";
+import { ChannelList, useRoutes } from "./ChannelList";
 import { useLiveAlerts } from "./useLiveAlerts";
 
 /** The type of an event, which its id names: `gold/1772533802689#SLA_BREACH#7c`. */
@@ -22,11 +24,19 @@ function typeOf(eventId: string): string {
 export function AlertsPage() {
   const limits = useLimits();
   const may = useMay("operate") && limits === null;
+  const search = useSearch({ from: "/alerts" });
+  const { state, channel } = search;
+  const navigate = useNavigate();
+  const filtered = state !== undefined || channel !== undefined;
   const alerts = useQuery({
-    queryKey: ["alerts"],
-    queryFn: async ({ signal }) => data(await api.GET("/api/v1/alerts", { params: { query: { limit: 100 } }, signal })),
+    queryKey: ["alerts", "deliveries", state ?? "", channel ?? ""],
+    queryFn: async ({ signal }) =>
+      data(await api.GET("/api/v1/alerts", { params: { query: { limit: 100, ...(state && { state }), ...(channel && { channel }) } }, signal })),
     enabled: may,
   });
+  const routes = useRoutes(may);
+  const channels = new Set([...(routes.data?.items ?? []).map((route) => route.name), ...(channel === undefined ? [] : [channel])]);
+  const narrow = (change: AlertSearch) => void navigate({ to: "/alerts", search: { ...search, ...change } });
   useLiveAlerts(alerts.data?.items);
   const test = async () => {
     const { channels } = data(await api.POST("/api/v1/alerts:test", { body: { channel: null } }));
@@ -52,9 +62,27 @@ export function AlertsPage() {
           </ActionButton>
           <section>
             <h2>Deliveries</h2>
+            <div className="bar flush">
+              <select
+                aria-label="State"
+                value={state ?? ""}
+                onChange={(event) => narrow({ state: (event.target.value || undefined) as AlertSearch["state"] })}
+              >
+                <option value="">all states</option>
+                {DELIVERY_STATES.map((one) => (
+                  <option key={one}>{one}</option>
+                ))}
+              </select>
+              <select aria-label="Channel" value={channel ?? ""} onChange={(event) => narrow({ channel: event.target.value || undefined })}>
+                <option value="">all channels</option>
+                {[...channels].map((one) => (
+                  <option key={one}>{one}</option>
+                ))}
+              </select>
+            </div>
             {alerts.isPending && <Loading what="the deliveries" />}
             {alerts.error !== null && alerts.data === undefined && <Failure error={alerts.error} retry={() => void alerts.refetch()} />}
-            {alerts.data?.items.length === 0 && <p className="muted">No alert was sent yet.</p>}
+            {alerts.data?.items.length === 0 && <p className="muted">{filtered ? "No delivery fits." : "No alert was sent yet."}</p>}
             {(alerts.data?.items.length ?? 0) > 0 && (
               <TableBox label="Deliveries">
                 <table>

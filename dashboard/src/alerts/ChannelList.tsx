@@ -5,12 +5,17 @@ import { Failure } from "../parts/Failure";
 import { Loading } from "../parts/Loading";
 import { Text } from "../parts/Text";
 
-/** The channels in force, and which events go there. */
-export function ChannelList() {
-  const routes = useQuery({
+export function useRoutes(enabled: boolean) {
+  return useQuery({
     queryKey: ["alerts", "routes"],
     queryFn: async ({ signal }) => data(await api.GET("/api/v1/alerts/routes", { signal })),
+    enabled,
   });
+}
+
+/** The channels in force, and which events go there. */
+export function ChannelList() {
+  const routes = useRoutes(true);
   return (
     <section>
       <h2>Channels</h2>

@@ -17,7 +17,7 @@ export function RunTabs({ run, timezone }: { run: Schemas["RunDetail"]; timezone
   const navigate = useNavigate();
   const choose = (id: string | null | undefined) => {
     const next = RUN_TABS.find((one) => one === id);
-    void navigate({ to: ".", replace: true, search: (before) => ({ ...before, tab: next === "rules" ? undefined : next }) });
+    void navigate({ to: ".", search: (before) => ({ ...before, tab: next === "rules" ? undefined : next }) });
   };
   const names: Record<RunTab, string> = {
     rules: "Rules",

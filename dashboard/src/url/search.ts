@@ -110,6 +110,17 @@ export interface HazardSearch {
 
 export const hazardSearch = reading((reader): HazardSearch => compact({ pipeline: reader.words("pipeline", 128) }));
 
+export const DELIVERY_STATES = ["waiting", "sent", "dead"] as const;
+
+export interface AlertSearch {
+  state?: (typeof DELIVERY_STATES)[number];
+  channel?: string;
+}
+
+export const alertSearch = reading(
+  (reader): AlertSearch => compact({ state: reader.oneOf("state", DELIVERY_STATES), channel: reader.words("channel", 128) }),
+);
+
 /** Search as an address: lists with commas, nothing quoted. */
 export function stringifySearch(search: object): string {
   const parameters = new URLSearchParams();
