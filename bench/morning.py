@@ -162,7 +162,7 @@ def lanes() -> list[Lane]:
             schedule=_daily("0 10 * * *"),
             validation={"rules": [_rule("clicks", "hours", 24)]},
             sla={"deadline": "14:00", "expectedDuration": "1h"},
-            job=_command("exec sleep 3600"),
+            job=_command("while test -e interlock.db; do sleep 1; done"),
         ),
         Lane(
             "gold-churn",
