@@ -70,7 +70,7 @@ def act(at: str, kind: int, name: str) -> dict[str, Any]:
 
 
 STEPS: Final = st.lists(
-    st.tuples(st.integers(1, 40 * 60), st.integers(0, 9), st.sampled_from(NAMES)),
+    st.tuples(st.integers(1, 10 * 60), st.integers(0, 9), st.sampled_from(NAMES)),
     max_size=10,
     unique_by=lambda one: one[0],
 )
@@ -92,13 +92,14 @@ class _Compared(World):
 
     def _questions(self, at: datetime) -> Iterable[Asked]:
         hours = overview.columns_of(at, START, START + timedelta(hours=30), Bucket.HOUR)
-        yield Asked(columns=hours, limit=2)
         yield Asked(columns=hours)
-        if self.looks % 3 == 0:
+        if self.looks % 4 == 0:
+            yield Asked(columns=hours, limit=2)
+        if self.looks % 4 == 1:
             yield Asked(columns=overview.columns_of(at, None, None, Bucket.DAY), standings=frozenset({Standing.MISSED}))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=STEPS)
 def test_kept_lanes_are_those_that_would_be_made_now(steps: list[tuple[int, int, str]]) -> None:
     acts = [
@@ -108,7 +109,7 @@ def test_kept_lanes_are_those_that_would_be_made_now(steps: list[tuple[int, int,
     calendars = [{"name": "off", "dates": ["2026-03-02"]}]
     made = inline_scenario(
         start="2026-03-02T07:00:00Z",
-        until="2026-03-03T22:00:00Z",
+        until="2026-03-02T17:00:00Z",
         pipelines=pipelines(),
         calendars=calendars,
         steps=acts,
