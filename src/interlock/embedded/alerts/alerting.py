@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from random import random
 from typing import Final
 
 from interlock.control.alerts import alert_dispatcher
 from interlock.control.alerts.alert_channels import Alerting
 from interlock.control.alerts.alert_tests import ChannelTest, test_alert, try_channels
-from interlock.embedded.alerts.deliveries import Deliveries
+from interlock.embedded.alerts.deliveries import JITTER, Deliveries
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.sqlite.store import SqliteStore
 from interlock.embedded.stream.stream import StreamConsumer
@@ -29,7 +28,7 @@ class AlertDispatcher:
         alerting: Alerting,
         clock: Clock,
         *,
-        jitter: Callable[[], float] = random,
+        jitter: Callable[[], float] = JITTER,
     ) -> None:
         self._routing = alerting.routing
         self._channels = alerting.channels

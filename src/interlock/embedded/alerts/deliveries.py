@@ -33,6 +33,9 @@ from interlock.ports.clock import Clock
 _KEEP_SETTLED: Final = timedelta(days=EVENT_TTL_DAYS)
 _BATCH: Final = 20
 _LONGEST_WAIT: Final = 1.0
+JITTER: Final = random.Random().random
+"""A generator of its own: whoever seeds the common one wants the same numbers again, and threads send alerts."""
+
 _AGENDA: Final = "SELECT channel, min(due_ms) FROM deliveries WHERE due_ms IS NOT NULL GROUP BY channel"
 _DUE: Final = f"SELECT {COLUMNS} FROM deliveries WHERE channel = ? AND due_ms <= ? ORDER BY due_ms, id LIMIT ?"
 _COUNT: Final = "SELECT count(*) FROM deliveries WHERE state = ?"
@@ -52,7 +55,7 @@ class Deliveries:
         channels: Mapping[str, Channel],
         clock: Clock,
         *,
-        jitter: Callable[[], float] = random.random,
+        jitter: Callable[[], float] = JITTER,
     ) -> None:
         self._database = database
         self._store = store
