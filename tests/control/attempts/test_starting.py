@@ -318,3 +318,20 @@ def test_a_job_of_no_type_or_of_one_that_nobody_can_start_is_refused_for_good() 
     assert caught.value.permanent
     with pytest.raises(JobStartError, match="jobs of type none cannot be started"):
         starting.runner_of(nobody, structs.replace(config, job=None))
+
+
+@pytest.mark.parametrize("status", [RunStatus.PENDING, None], ids=["waits", "has vanished"])
+def test_starts_are_not_used_up_of_a_run_that_waits_or_has_vanished(status: RunStatus | None) -> None:
+    world = about_to_start()
+    if status is None:
+        control_of(world).store.commit([Delete(records.run_record(KEY, keys.RUN))])
+    assert starting.exhausted(control_of(world), KEY, 1, "refused") == {"status": "superseded"}
+    assert (None if world.run_of(KEY) is None else run_of(world).status) is status
+
+
+def test_a_run_that_has_vanished_before_its_start_starts_nothing() -> None:
+    world = about_to_start()
+    control_of(world).store.commit([Delete(records.run_record(KEY, keys.RUN))])
+    target = Target(OLD)
+    assert starting.trigger(with_target(world, target), KEY, 1) == {"status": "superseded"}
+    assert target.asked == []
