@@ -8,6 +8,7 @@ import pytest
 from interlock.decide import probes
 from interlock.model.config import Check, Evaluation, Info, PipelineConfig, Probe, ProbeType, Rule, Schedule, Validation
 from interlock.model.durations import Duration
+from interlock.model.errors import InvalidValueError
 from interlock.model.periods import parse_period
 from interlock.model.probe import ProbeState
 
@@ -115,3 +116,29 @@ def test_when_the_next_look_is_due(before: ProbeState | None, due: datetime) -> 
 )
 def test_whether_an_evaluation_waits(before: ProbeState | None, until: datetime | None) -> None:
     assert probes.awaited_until(before, 5 * MINUTE, NOW) == until
+
+
+@pytest.mark.parametrize(
+    ("period", "path"),
+    [
+        ("2026-03-02", "lake/gold/2026-03-02//2026-03-02"),
+        ("2026-03-02T07", "lake/gold/2026-03-02/07/2026-03-02T07"),
+        ("2026-03-02T0715", "lake/gold/2026-03-02/07/2026-03-02T0715"),
+    ],
+)
+def test_a_look_is_filled_in_for_its_period(period: str, path: str) -> None:
+    looked = probe("${INTERLOCK_BUCKET}/${PIPELINE}/${DATE}/${HOUR}/${PERIOD}")
+    environment = {"INTERLOCK_BUCKET": "lake"}
+    filled = probes.fill_probe(looked, "gold", parse_period(period), environment, where="probes[0].config")
+    assert filled == {"path": path}
+
+
+def test_without_a_period_there_is_no_date_to_fill_in() -> None:
+    assert probes.fill_probe(probe("${PIPELINE}"), "gold", None, {}, where="probes[0].config") == {"path": "gold"}
+    with pytest.raises(InvalidValueError, match=r"probes\[0\]\.config\.path: \$\{DATE\} is not known"):
+        probes.fill_probe(probe("${DATE}"), "gold", None, {}, where="probes[0].config")
+
+
+def test_a_probe_is_another_when_what_it_looks_at_changes_not_how_often() -> None:
+    assert probes.definition(probe("a")) == {"type": "file", "config": {"path": "a"}}
+    assert probes.definition(probe("a", interval=Duration(minutes=1))) == probes.definition(probe("a"))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from interlock.config.stored import read_stored
 from interlock.decide import cron
-from interlock.decide.real_periods import no_such_period
+from interlock.decide.real_periods import NoSuchPeriod, no_such_period
 from interlock.model.config import PipelineConfig
 from interlock.model.periods import Granularity, parse_period, period_of
 
@@ -68,6 +68,7 @@ QUARTERS = {"cron": "*/15 * * * *"}
         ({"trigger": TRIGGER, "granularity": "hour"}, "2026-03-07", ["2026-03-07T00", "2026-03-07T23"]),
         ({"include": {"dates": ["2026-03-31"]}}, "2026-03-31", None),
         ({"include": {"dates": ["2026-03-31"]}}, "2026-03-31T08", ["2026-03-31"]),
+        ({"include": {"dates": ["2026-03-31"]}, "trigger": TRIGGER}, "2026-03-31T08", None),
     ],
 )
 def test_periods_and_the_nearest_that_are_real(
@@ -80,10 +81,30 @@ def test_a_cascade_opens_days_that_its_cron_does_not() -> None:
     assert nearest({"cron": "0 8 * * 1-5"}, "2026-03-07", after=[{"pipeline": "silver"}]) is None
 
 
-def test_it_is_said_in_one_sentence() -> None:
-    config = config_of(DAILY)
-    found = no_such_period(config, config.all_schedules[0], parse_period("2026-03-02T10"))
-    assert str(found) == "2026-03-02T10 is one hour, but each run of gold is for one day; the nearest: 2026-03-02"
+@pytest.mark.parametrize(
+    ("schedule", "period", "sentence"),
+    [
+        (DAILY, "2026-03-02T10", "2026-03-02T10 is one hour, but each run of gold is for one day; the nearest: 2026-03-02"),
+        (
+            HOURLY | {"timezone": "America/New_York"},
+            "2026-03-08T02",
+            "2026-03-08T02 does not exist in America/New_York: the clocks skip it;"
+            " the nearest: 2026-03-08T01 and 2026-03-08T03",
+        ),
+        (
+            {"cron": "0 8 * * 1-5"},
+            "2026-03-07",
+            "the cron 0 8 * * 1-5 has no tick for 2026-03-07; the nearest: 2026-03-06 and 2026-03-09",
+        ),
+    ],
+)
+def test_it_is_said_in_one_sentence(schedule: dict[str, Any], period: str, sentence: str) -> None:
+    config = config_of(schedule)
+    assert str(no_such_period(config, config.all_schedules[0], parse_period(period))) == sentence
+
+
+def test_without_a_nearest_the_reason_stands_alone() -> None:
+    assert str(NoSuchPeriod("no tick", ())) == "no tick"
 
 
 CRONS = ["0 8 * * *", "0 * * * *", "*/15 * * * *", "0 8,20 * * 1-5", "30 2 * * *", "0 0 1 * *", "0 2 29 2 *"]

@@ -105,7 +105,7 @@ DAILY = Schedule(cron="0 8 * * *", timezone="America/New_York")  # 13:00 UTC in 
         (DAILY, LONG_AGO, at("03-02T13:05"), ["2026-02-28", "2026-03-01", "2026-03-02"]),
         (DAILY, at("03-02T12:59"), at("03-02T13:05"), ["2026-03-02"]),
         (DAILY, at("03-02T13:00"), at("03-02T13:05"), ["2026-03-02"]),
-        (DAILY, at("03-02T13:01"), at("03-02T13:05"), []),
+        (DAILY, at("03-02T13:00") + timedelta(microseconds=1), at("03-02T13:05"), []),
         # `time` moves the expectation, never to before the tick.
         (replace(DAILY, time="09:30"), at("03-02T00:00"), at("03-02T14:34"), []),
         (replace(DAILY, time="09:30"), at("03-02T00:00"), at("03-02T14:35"), ["2026-03-02"]),
@@ -249,6 +249,7 @@ def test_the_deadline_of_a_period(deadline: str | None, timezone: str, period: s
     [
         (a_schedule("09:30"), at("03-02T00:00"), at("03-02T09:29"), []),
         (a_schedule("09:30"), at("03-02T00:00"), at("03-02T09:30"), ["2026-03-02"]),
+        (a_schedule("09:30"), at("03-02T09:30"), at("03-02T10:00"), ["2026-03-02"]),
         (a_schedule("09:30"), at("03-02T09:31"), at("03-02T10:00"), []),
         (a_schedule("09:30"), LONG_AGO, at("03-02T09:30"), ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-02"]),
         (a_schedule(":15"), at("03-02T00:00"), at("03-02T01:15"), ["2026-03-01T23", "2026-03-02T00"]),
@@ -298,7 +299,8 @@ def test_the_deadline_of_a_period(deadline: str | None, timezone: str, period: s
         ),
         # The tick was before the controller started, its deadline is not.
         (replace(a_schedule("09:30"), cron="0 8 * * *"), at("03-02T09:00"), at("03-02T09:30"), ["2026-03-02"]),
-        # A deadline before the tick: the cron opens the run all the same.
+        # A deadline at or before the tick: the cron opens the run all the same.
+        (replace(a_schedule("09:30"), cron="30 9 * * *"), at("03-02T00:00"), at("03-02T12:00"), []),
         (replace(a_schedule("09:30"), cron="0 10 * * *"), at("03-02T00:00"), at("03-02T12:00"), []),
         (
             replace(a_schedule("09:30"), cron="0 8 * * *", period="previous"),
@@ -375,3 +377,4 @@ def test_post_run_data_is_missing(latest: datetime | None, now: datetime, missin
 def test_when_post_run_data_is_due() -> None:
     assert post_run_due_at(POST_RUN, DONE) == at("03-02T10:00")
     assert post_run_due_at(PostRun(), DONE) is None
+    assert post_run_due_at(None, DONE) is None

@@ -85,7 +85,7 @@ def missed_ticks(
 def _ticks(schedule: Schedule, calendars: Calendars, first: datetime, last: datetime) -> Iterator[Tick]:
     """The ticks of first <= tick <= last that no calendar withholds."""
     for tick in ticks_between(schedule, first - _A_SECOND, last):
-        if first <= tick.at <= last and exclusion(schedule, calendars, tick.local.date()) is None:
+        if tick.at >= first and exclusion(schedule, calendars, tick.local.date()) is None:
             yield tick
 
 
