@@ -70,6 +70,11 @@ def test_docstrings_types_messages_and_imports_are_left_alone() -> None:
     assert not any("people~" in line or '"int~' in line for line in lines_of(SOURCE))
 
 
+def test_of_a_zip_only_the_guard_is_left_alone() -> None:
+    lines = lines_of("pairs = list(zip(a, b + c, strict=True))\nnetwork = ip_network(text, strict=False)\n")
+    assert lines == ["pairs = list(zip(a, (b - c), strict=True))", "network = ip_network(text, strict=True)"]
+
+
 def test_every_mutant_compiles_and_differs_and_a_seed_always_draws_the_same() -> None:
     folder = ROOT / "src/interlock/decide"
     first, again = mutants_of_folder(folder), mutants_of_folder(folder)

@@ -173,10 +173,17 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
     for name, value in ast.iter_fields(node):
         if name in {"annotation", "returns", "decorator_list", "keywords"} and not isinstance(node, ast.Call):
             continue
+        if name == "keywords" and _is_zip(node):
+            continue
         if name == "cls" or (isinstance(node, ast.Subscript) and name == "slice" and _is_type(node)):
             continue
         values = value if isinstance(value, list) else [value]
         yield from (child for child in values if isinstance(child, ast.AST))
+
+
+def _is_zip(node: ast.AST) -> bool:
+    """Its `strict` only guards against lists of different lengths, which the code around it never makes."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip"
 
 
 def _is_type(node: ast.Subscript) -> bool:

@@ -84,7 +84,11 @@ def test_a_cascade_opens_days_that_its_cron_does_not() -> None:
 @pytest.mark.parametrize(
     ("schedule", "period", "sentence"),
     [
-        (DAILY, "2026-03-02T10", "2026-03-02T10 is one hour, but each run of gold is for one day; the nearest: 2026-03-02"),
+        (
+            DAILY,
+            "2026-03-02T10",
+            "2026-03-02T10 is one hour, but each run of gold is for one day; the nearest: 2026-03-02",
+        ),
         (
             HOURLY | {"timezone": "America/New_York"},
             "2026-03-08T02",
