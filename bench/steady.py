@@ -16,7 +16,7 @@ from typing import Any, Final
 EVENTS_OF_A_RUN: Final = 5
 _JOB_SECONDS: Final = 1.0
 # A run that a busy controller has not started by then is reported as soon as it is.
-_PATIENCE_SECONDS: Final = 60
+_PATIENCE_SECONDS: Final = 300
 _CONNECTIONS: Final = 4
 
 Slot = tuple[str, str]
