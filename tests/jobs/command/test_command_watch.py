@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from interlock.jobs.command.watch import ExitWatch
+from interlock.loops import Loops
 from tests.jobs.command.trials import LONG
 
 
@@ -86,3 +87,21 @@ def test_after_closing_nothing_is_watched() -> None:
     watch.add("run")
     assert answers.calls == []
     assert not [thread for thread in threading.enumerate() if thread.name == "command-exits"]
+
+
+def test_whoever_hears_of_an_end_may_close_the_watch() -> None:
+    called = threading.Event()
+    threads: list[threading.Thread] = []
+
+    def close(_run_id: str) -> None:
+        threads.append(threading.current_thread())
+        watch.close()
+        called.set()
+
+    loops = Loops()
+    watch = ExitWatch(close, loops)
+    watch.add("run")
+    assert called.wait(LONG)
+    threads[0].join(LONG)
+    assert not threads[0].is_alive()
+    assert loops.degradations() == []

@@ -83,7 +83,7 @@ class ExitWatch:
         selector.register(wake_in, selectors.EVENT_READ, "")
         self._selector, self._wake_in = selector, wake_in
         # Without it the ends of commands are found by polling, later.
-        self._loop = self._loops.add("command-exits", lambda: self._run(selector, wake_in), vital=False)
+        self._loop = self._loops.add("command-exits", lambda: self._run(selector, wake_in), vital=False, finite=True)
         self._loop.start()
 
     def _run(self, selector: selectors.BaseSelector, wake_in: int) -> float | None:
