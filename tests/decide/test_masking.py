@@ -35,6 +35,19 @@ def test_the_beginning_of_a_secret_is_seen(text: str, held: int) -> None:
     assert Masks(["hunter2"]).unfinished(text) == held
 
 
+@pytest.mark.parametrize(
+    ("secret", "text", "held"),
+    [
+        (":%", "0:%", 2),  # its end may be the beginning of its percent-encoded spelling, %3A%25
+        ("aXa", "see: aXa", 3),
+        ("aXa", "see: aXa.", 0),
+        ("aXa", "aXa aX", 2),
+    ],
+)
+def test_a_whole_secret_is_not_shown_up_to_where_another_may_begin(secret: str, text: str, held: int) -> None:
+    assert Masks([secret]).unfinished(text) == held
+
+
 @given(st.text(min_size=1), st.text(), st.text(), st.data())
 def test_a_text_that_comes_in_pieces_never_shows_the_secret(
     secret: str, before: str, after: str, data: st.DataObject

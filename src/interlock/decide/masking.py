@@ -69,14 +69,18 @@ class Masks:
         return self._pattern is not None and self._pattern.search(text) is not None
 
     def unfinished(self, text: str) -> int:
-        """How many characters at the end of a text may be the beginning of a secret that goes on behind it."""
+        """How many characters at the end of a text may be the beginning of a secret that goes on behind it.
+
+        A secret that lies across the beginning of these belongs to them: else half of it would be shown.
+        """
         longest = 0
         for spelling in self._spellings:
             for length in range(min(len(spelling) - 1, len(text)), longest, -1):
                 if text.endswith(spelling[:length]):
                     longest = length
                     break
-        return longest
+        whole = self._pattern.finditer(text) if self._pattern is not None else ()
+        return max([longest, *(len(text) - one.start() for one in whole if one.end() > len(text) - longest)])
 
 
 def _spellings(secret: str) -> Iterator[str]:
