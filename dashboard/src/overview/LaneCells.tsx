@@ -2,15 +2,8 @@ import { Link } from "@tanstack/react-router";
 
 import { useZone } from "../time/zoneContext";
 import { cellText } from "./cellText";
-import { beginOf, type Columns } from "./columns";
-import type { Lane } from "./states";
-
-interface Props {
-  lane: Lane;
-  columns: Columns;
-  focused: number | null;
-  onFocusCell: (index: number) => void;
-}
+import { beginOf } from "./columns";
+import type { LaneProps } from "./LaneRow";
 
 /** How many runs share a cell, where the number fits into it; the cell's label says it anyway. */
 function shownCount(count: number | undefined, columns: number): number | undefined {
@@ -18,7 +11,7 @@ function shownCount(count: number | undefined, columns: number): number | undefi
 }
 
 /** A cell a column, each a link to what happened in it. One of them can be reached by Tab, the others by arrows. */
-export function LaneCells({ lane, columns, focused, onFocusCell }: Props) {
+export function LaneCells({ lane, columns, focused, onFocusCell }: LaneProps) {
   const zone = useZone(lane.timezone);
   return (
     <div role="presentation" className="track">
@@ -36,7 +29,7 @@ export function LaneCells({ lane, columns, focused, onFocusCell }: Props) {
               data-index={index}
               tabIndex={focused === index ? 0 : -1}
               aria-label={cellText(lane, columns, index, zone)}
-              onFocus={() => onFocusCell(index)}
+              onFocus={() => onFocusCell({ id: lane.id, index })}
             />
           )}
         </div>

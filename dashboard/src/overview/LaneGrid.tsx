@@ -10,7 +10,7 @@ import { ColumnHeads } from "./ColumnHeads";
 import { Headline } from "./Headline";
 import { Legend } from "./Legend";
 import { entries, type Group } from "./order";
-import { LaneRow } from "./LaneRow";
+import { LaneRow, type CellPlace } from "./LaneRow";
 import { useOrder } from "./useOrder";
 
 interface Props {
@@ -27,12 +27,13 @@ const NARROW_ROW = 62;
 
 /** The lanes, those on screen only. Arrows move between cells, j and k between lanes. */
 export function LaneGrid({ overview, group, selected, onSelect, onScreen, filtered }: Props) {
-  const columns = useMemo(() => columnsOf(overview), [overview]);
+  const { bucket, from, to } = overview;
+  const columns = useMemo(() => columnsOf({ bucket, from, to }), [bucket, from, to]);
   const { places, moved, resort, pointer } = useOrder(overview.items, group);
   const rows = useMemo(() => entries(overview.items, places), [overview.items, places]);
   const scroller = useRef<HTMLDivElement>(null);
   const navigate = useNavigate();
-  const [cell, setCell] = useState<{ id: string; index: number } | null>(null);
+  const [cell, setCell] = useState<CellPlace | null>(null);
   const narrow = useMemo(() => window.matchMedia("(max-width: 760px)").matches, []);
   const virtualizer = useVirtualizer({
     count: rows.length,
@@ -152,7 +153,7 @@ export function LaneGrid({ overview, group, selected, onSelect, onScreen, filter
                     lane={row.lane}
                     columns={columns}
                     focused={cell?.id === row.id ? cell.index : null}
-                    onFocusCell={(index) => setCell({ id: row.id, index })}
+                    onFocusCell={setCell}
                   />
                 )}
               </div>

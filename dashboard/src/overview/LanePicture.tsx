@@ -3,22 +3,15 @@ import { useMemo, useState } from "react";
 
 import { useZone } from "../time/zoneContext";
 import { cellText } from "./cellText";
-import { beginOf, type Columns } from "./columns";
+import { beginOf } from "./columns";
+import type { LaneProps } from "./LaneRow";
 import { shapesOf } from "./shapes";
-import type { Lane } from "./states";
-
-interface Props {
-  lane: Lane;
-  columns: Columns;
-  focused: number | null;
-  onFocusCell: (index: number) => void;
-}
 
 const HEIGHT = 16;
 const WIDTH = 10;
 
 /** Many columns as one picture: a path a state, and one cell that moves with arrows and pointer. */
-export function LanePicture({ lane, columns, focused, onFocusCell }: Props) {
+export function LanePicture({ lane, columns, focused, onFocusCell }: LaneProps) {
   const zone = useZone(lane.timezone);
   const navigate = useNavigate();
   const [hovered, setHovered] = useState<number | null>(null);
@@ -58,7 +51,7 @@ export function LanePicture({ lane, columns, focused, onFocusCell }: Props) {
         tabIndex={focused === null ? -1 : 0}
         aria-label={label}
         title={label}
-        onFocus={() => onFocusCell(index)}
+        onFocus={() => onFocusCell({ id: lane.id, index })}
         onClick={() => open(index)}
       />
     </div>

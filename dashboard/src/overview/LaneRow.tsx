@@ -12,18 +12,26 @@ import { reasonOf } from "./reason";
 import { SlaCell } from "./SlaCell";
 import { STANDING_WORDS, type Lane } from "./states";
 
-interface Props {
+/** A cell, by its pipeline and its column. */
+export interface CellPlace {
+  id: string;
+  index: number;
+}
+
+/** The same objects as long as nothing changes, so that only lanes of which something was heard are drawn again. */
+export interface LaneProps {
   lane: Lane;
   columns: Columns;
   focused: number | null;
-  onFocusCell: (index: number) => void;
+  /** Not a function that is made anew: each cell keeps the one it was drawn with, and all that such a function refers to. */
+  onFocusCell: (place: CellPlace) => void;
 }
 
 /** What is over, and was not the last thing that happened, is told with its period. */
 const PAST = new Set(["done", "failed", "held", "missed"]);
 
 /** One pipeline. */
-export const LaneRow = memo(function LaneRow({ lane, columns, focused, onFocusCell }: Props) {
+export const LaneRow = memo(function LaneRow({ lane, columns, focused, onFocusCell }: LaneProps) {
   const current = lane.current ?? null;
   const word = current?.word ?? STANDING_WORDS[lane.standing];
   const why = word === "done" ? "" : reasonOf(lane);

@@ -41,7 +41,7 @@ export interface Applied {
   unknown: boolean;
 }
 
-export function columnsOf(overview: Overview): Columns {
+export function columnsOf(overview: Pick<Overview, "bucket" | "from" | "to">): Columns {
   const from = Date.parse(overview.from);
   const length = overview.bucket === "hour" ? 3_600_000 : 86_400_000;
   return { bucket: overview.bucket, from, count: Math.round((Date.parse(overview.to) - from) / length) };
