@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from interlock.embedded.clock import SystemClock
-from interlock.embedded.sqlite import writer
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.sqlite.store import SqliteStore
 from interlock.model.errors import CommitRefusedError, StoreError
@@ -120,40 +119,3 @@ def test_a_loop_that_is_closed_stops_nobody(tmp_path: Path) -> None:
         asyncio.run(play(database))
         go_on.set()
         assert database.write(lambda _: 7) == 7
-
-
-def test_who_calls_from_outside_does_not_queue_behind_what_fibers_have_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A burst has hundreds of fibers ready. Counted with no patience: what is in a group is committed at once."""
-    monkeypatch.setattr(writer, "_PATIENCE", 0.0)
-    monkeypatch.setattr(writer, "_PATIENCE_OF_CALLERS", 0.0)
-    ran: list[int] = []
-    before: dict[str, int] = {}
-
-    def written(name: str) -> Any:
-        return lambda _: before.setdefault(name, len(ran))
-
-    async def play(database: Database) -> None:
-        begun, go_on = threading.Event(), threading.Event()
-
-        def block(_: object) -> None:
-            begun.set()
-            go_on.wait(30)
-
-        busy = database.submit(block)
-        begun.wait(10)
-        for number in range(100):
-            database.spawn(lambda number=number: ran.append(number))  # type: ignore[misc]
-        thread = database.submit(written("thread"))
-        loop = database.submit_on(asyncio.get_running_loop(), written("loop"))
-        go_on.set()
-        await loop
-        busy.result(10)
-        thread.result(10)
-
-    with opened(tmp_path / "store.db") as (database, _):
-        asyncio.run(play(database))
-    assert sorted(before) == ["loop", "thread"]
-    assert max(before.values()) <= 1, before
-    assert ran == list(range(100)), "in their order, and all of them"
