@@ -4,8 +4,9 @@
 
 All mutants of a folder are listed (comparisons, boolean operators, conditions, constants, arithmetic, returned values,
 dropped statements), and a sample is drawn by the seed. Of the tests named in `TESTS`, those that run the
-changed lines (`tools/covering.py`) are run against each, until the first that fails. A mutant is killed when a test
-fails, or when the tests do not end in time; it survives when all of them pass, or when no test runs its lines.
+changed lines (`tools/covering.py`) are run against each, until the first that fails: in a fork of a process that has
+collected them (`tools/warm.py`), or in a process of their own. A mutant is killed when a test fails, or when the tests
+do not end in time; it survives when all of them pass, or when no test runs its lines.
 
 Why not a library: mutmut mutates everything it is given and offers no sample; a folder of 50 modules takes it a day on
 two cores. cosmic-ray mutates the working tree in place, so that two at a time need two clones, and a sample has to be
@@ -14,6 +15,7 @@ made by editing its session database. Both keep state between runs. Here a run i
 
 import argparse
 import ast
+import contextlib
 import copy
 import difflib
 import itertools
@@ -26,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,6 +36,7 @@ from queue import SimpleQueue
 from typing import Final, Literal
 
 from tools.covering import Covering, environment_of, measured, statement_lines
+from tools.warm import WarmTests
 
 ROOT: Final = Path(__file__).parent.parent
 # The tests that are there to notice: of these, those that run a mutant's lines are run against it. They run the code in
@@ -100,10 +103,10 @@ class Mutant:
 
 
 def mutants_of_folder(folder: Path, root: Path = ROOT) -> list[Mutant]:
-    """All mutants of the folder's files, always in the same order."""
+    """All mutants of the folder's files, or of a single file, always in the same order."""
     return [
         mutant
-        for path in sorted(folder.rglob("*.py"))
+        for path in (sorted(folder.rglob("*.py")) if folder.is_dir() else [folder])
         for mutant in mutants_of_source(path.read_text(encoding="utf-8"), path.relative_to(root).as_posix())
     ]
 
@@ -113,6 +116,16 @@ def drawn(mutants: Sequence[Mutant], number: int, seed: str, root: Path = ROOT) 
     order = random.Random(seed).sample(mutants, len(mutants))
     sound = (mutant for mutant in order if _compiles(mutant.apply((root / mutant.file).read_text(encoding="utf-8"))))
     return list(itertools.islice(sound, number))
+
+
+def survivors(mutants: Iterable[Mutant], outcomes: Iterable[Mapping[str, object]], root: Path = ROOT) -> list[Mutant]:
+    """Those that survived an earlier run. They are known by their change: their lines may have moved."""
+    left = {
+        (outcome["file"], outcome["what"], outcome["diff"]) for outcome in outcomes if outcome["verdict"] == "survived"
+    }
+    texts = {file: (root / file).read_text(encoding="utf-8") for file in {str(file) for file, _, _ in left}}
+    candidates = (mutant for mutant in mutants if mutant.file in texts)
+    return [mutant for mutant in candidates if (mutant.file, mutant.what, mutant.diff(texts[mutant.file])) in left]
 
 
 def mutants_of_source(source: str, file: str) -> list[Mutant]:
@@ -290,22 +303,60 @@ class Workshop:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._warm: WarmTests | None = None
+        # How many of which tests pass in a fork when nothing is broken.
+        self._passing: set[tuple[tuple[str, ...], int]] = set()
         self.source: Final = folder / "src"
         shutil.copytree(ROOT / "src", self.source, ignore=shutil.ignore_patterns("__pycache__", "dist"))
 
-    def judge(self, mutant: Mutant, covering: Covering, limit: float) -> Outcome:
-        """Run the tests of a mutant's lines against it."""
-        path = self._folder / mutant.file
-        sound = path.read_text(encoding="utf-8")
+    def warm_up(self, tests: Sequence[str]) -> None:
+        """Collect the tests, so that most mutants are judged in a fork. Cool down at the end."""
+        self._warm = WarmTests(tests, self.source, ROOT, os.environ | environment_of(self.source))
+
+    def cool_down(self) -> None:
+        """End the process that has collected the tests."""
+        if self._warm is not None:
+            self._warm.close()
+
+    def judge(self, mutant: Mutant, covering: Covering, limit: float, *, quick: bool = False) -> Outcome:
+        """Run the tests of a mutant's lines against it. A survivor of a fork is judged again, unless `quick`."""
+        sound = (self._folder / mutant.file).read_text(encoding="utf-8")
         tests = covering.of(mutant.file, statement_lines(sound, mutant.line))
-        path.write_text(mutant.apply(sound), encoding="utf-8")
         began = time.monotonic()
-        try:
-            verdict, by = self.run_tests(tests, limit) if tests else ("survived", "no test runs this line")
-        finally:
-            path.write_text(sound, encoding="utf-8")
+        verdict, by = self._verdict(mutant, sound, tests, limit, quick=quick)
         seconds = round(time.monotonic() - began, 1)
         return Outcome(mutant.file, mutant.line, mutant.what, verdict, seconds, by, mutant.diff(sound))
+
+    def _verdict(
+        self, mutant: Mutant, sound: str, tests: tuple[str, ...], limit: float, *, quick: bool
+    ) -> tuple[Verdict, str]:
+        if not tests:
+            return "survived", "no test runs this line"
+        if self._warm is not None:
+            verdict, by = self._judge_in_fork(self._warm, mutant, sound, tests, limit)
+            if verdict is not None and (verdict != "survived" or quick):
+                return verdict, by
+        with _replaced(self._folder / mutant.file, sound, mutant.apply(sound)):
+            return self.run_tests(tests, limit)
+
+    def _judge_in_fork(
+        self, warm: WarmTests, mutant: Mutant, sound: str, tests: tuple[str, ...], limit: float
+    ) -> tuple[Verdict | None, str]:
+        """None where a fork cannot tell: it cannot be changed, or the same tests fail there when nothing is broken."""
+        path = self._folder / mutant.file
+        changed = mutant.apply(sound)
+        with _replaced(path, sound, changed):
+            answer, by, number = warm.run_changed(tests, limit, path, sound, changed)
+        match answer:
+            case "passed":
+                return "survived", ""
+            case "timed out":
+                return "timed out", ""
+            case "failed" if (tests, number) in self._passing or warm.run(tests, limit, most=number)[0] == "passed":
+                self._passing.add((tests, number))
+                return "killed", by
+            case _:
+                return None, ""
 
     def run_tests(self, tests: Sequence[str], limit: float) -> tuple[Verdict, str]:
         """Run them, for so many seconds at most; also the name of the first test that failed."""
@@ -332,14 +383,26 @@ class Workshop:
         return ("killed", _first_failure(output)) if process.returncode else ("survived", "")
 
 
+@contextlib.contextmanager
+def _replaced(path: Path, sound: str, changed: str) -> Iterator[None]:
+    """The file has the changed text meanwhile."""
+    path.write_text(changed, encoding="utf-8")
+    try:
+        yield
+    finally:
+        path.write_text(sound, encoding="utf-8")
+
+
 def _first_failure(output: str) -> str:
     named = (line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR ")))
     return next(named, output.strip().splitlines()[-1] if output.strip() else "").split(" - ")[0]
 
 
-def judged(mutants: Sequence[Mutant], folder: str, tests: Sequence[str], parallel: int) -> Iterator[Outcome]:
+def judged(
+    mutants: Sequence[Mutant], folder: str, tests: Sequence[str], parallel: int, *, quick: bool
+) -> Iterator[Outcome]:
     """The outcomes, as they come in. Demands first that the tests pass when nothing is broken."""
-    with tempfile.TemporaryDirectory(prefix="mutants-") as place, ThreadPoolExecutor(parallel) as pool:
+    with tempfile.TemporaryDirectory(prefix="m-") as place, ThreadPoolExecutor(parallel) as pool:
         workshops = [Workshop(Path(place, str(number))) for number in range(parallel)]
         free: SimpleQueue[Workshop] = SimpleQueue()
         for workshop in workshops:
@@ -349,15 +412,20 @@ def judged(mutants: Sequence[Mutant], folder: str, tests: Sequence[str], paralle
         if isinstance(covering, str):
             sys.exit(f"the tests do not pass as the code stands:\n{covering}")
         limit = max(LEAST_PATIENCE, PATIENCE * (time.monotonic() - began))
+        list(pool.map(lambda workshop: workshop.warm_up(tests), workshops))
 
         def judge(mutant: Mutant) -> Outcome:
             workshop = free.get()
             try:
-                return workshop.judge(mutant, covering, limit)
+                return workshop.judge(mutant, covering, limit, quick=quick)
             finally:
                 free.put(workshop)
 
-        yield from (future.result() for future in as_completed([pool.submit(judge, mutant) for mutant in mutants]))
+        try:
+            yield from (future.result() for future in as_completed([pool.submit(judge, mutant) for mutant in mutants]))
+        finally:
+            for workshop in workshops:
+                workshop.cool_down()
 
 
 # ---------------------------------------------------------------------------------------------------- the report
@@ -374,23 +442,32 @@ def _line(outcome: Outcome) -> str:
     return head.rstrip() if outcome.verdict != "survived" else f"{head.rstrip()}\n{outcome.diff}"
 
 
+def _known_tests(folder: Path) -> tuple[str, ...]:
+    """Of a folder of the table, or of something in it."""
+    return next((TESTS[part.as_posix()] for part in (folder, *folder.parents) if part.as_posix() in TESTS), ())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run from the command line; 1 when too few mutants were killed."""
     parser = argparse.ArgumentParser(prog="mutants", description="Break the code on purpose; see if the tests notice.")
-    parser.add_argument("folder", help=f"what to break, for example {' or '.join(TESTS)}")
+    parser.add_argument("folder", help=f"what to break, for example {' or '.join(TESTS)}, or a file of one")
     parser.add_argument("--sample", type=int, default=40, help="how many mutants (default 40)")
     parser.add_argument("--seed", default="1", help="which of them (default 1)")
     parser.add_argument("--parallel", type=int, default=2, help="how many at a time (default 2)")
     parser.add_argument("--at-least", type=float, default=0, help="percent to be killed; below it, exit with 1")
     parser.add_argument("--tests", nargs="+", help="other tests than those of the table in this file")
+    parser.add_argument("--quick", action="store_true", help="do not judge the survivors of a fork a second time")
+    parser.add_argument("--again", type=Path, help="judge the survivors of an earlier run, by its --json file")
     parser.add_argument("--json", type=Path, help="write the outcomes into this file, too")
     parser.add_argument("--list", action="store_true", help="show the sample, and run nothing")
     options = parser.parse_args(arguments)
     folder = Path(options.folder.rstrip("/"))
-    tests = options.tests or TESTS.get(folder.as_posix(), ())
+    tests = options.tests or _known_tests(folder)
     if not tests:
         parser.error(f"no tests are known for {folder}: give them by --tests")
     everything = mutants_of_folder(ROOT / folder)
+    if options.again:
+        everything = survivors(everything, json.loads(options.again.read_text(encoding="utf-8"))["mutants"])
     sample = drawn(everything, options.sample, options.seed)
     print(f"{folder}: {len(sample)} of {len(everything)} mutants, seed {options.seed}", flush=True)
     if options.list:
@@ -398,7 +475,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{mutant.file}:{mutant.line} ({mutant.what})\n{mutant.diff((ROOT / mutant.file).read_text())}")
         return 0
     outcomes: list[Outcome] = []
-    for outcome in judged(sample, folder.as_posix(), tests, options.parallel):
+    measured_folder = folder.parent if folder.suffix else folder
+    for outcome in judged(sample, measured_folder.as_posix(), tests, options.parallel, quick=options.quick):
         outcomes.append(outcome)
         print(_line(outcome), flush=True)
     share = share_killed(outcomes)
