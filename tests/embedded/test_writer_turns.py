@@ -77,8 +77,12 @@ def test_the_fibers_go_on_under_callers_that_never_pause(callers: int) -> None:
             over.set()
 
     held = threading.Event()
+
+    def hold() -> None:
+        held.wait(30)
+
     thread = WriterThread(commit, lambda: None, lambda _: None, Loops())
-    thread.spawn(lambda: None if held.wait(30) else None)
+    thread.spawn(hold)
     for number in range(1_000):
         thread.spawn(lambda number=number: steps.append(number))  # type: ignore[misc]
     for _ in range(callers):
