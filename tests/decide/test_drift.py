@@ -5,11 +5,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.decide.drift import find_drift
+from interlock.decide.drift import find_drift, lacks_baseline, remembered
 from interlock.model.config import PostRun
 from interlock.model.errors import InvalidValueError
 from interlock.model.events import CATALOGUE, EventType
@@ -114,6 +115,84 @@ def test_what_the_event_and_its_reader_are_told() -> None:
 def test_a_threshold_that_is_none(threshold: Any) -> None:
     with pytest.raises(InvalidValueError, match=r"postRun\.driftThreshold"):
         find_drift(post_run(threshold), "rows", {"rows": {"count": 1}}, {"count": 2})
+
+
+@pytest.mark.parametrize(
+    ("baseline", "current", "lacks"),
+    [
+        ({}, {"count": 5}, True),
+        # The sensor was not there at the completion: whatever arrives first is what it is compared with.
+        ({}, {"n": 5}, True),
+        ({"other": {"count": 1}}, {"count": 5}, True),
+        ({"rows": {"n": 1}}, {"count": 5}, True),
+        ({"rows": {"count": "many"}}, {"count": 5}, True),
+        ({"rows": {"n": 1}}, {"n": 2}, False),
+        ({"rows": {"count": 0}}, {"count": 5}, False),
+        ({"rows": {"count": 1}}, {"n": 5}, False),
+    ],
+)
+def test_a_baseline_is_lacking_where_nothing_can_be_compared_yet(
+    baseline: dict[str, dict[str, Any]], current: dict[str, Any], lacks: bool
+) -> None:
+    assert lacks_baseline(post_run(), "rows", baseline, current) is lacks
+
+
+def padded(room: int) -> dict[str, dict[str, Any]]:
+    """A post-run sensor that takes so many bytes in the store, as the only one."""
+    empty: dict[str, dict[str, Any]] = {"rows": {"count": 7, "note": ""}}
+    return {"rows": {"count": 7, "note": "x" * (room - len(msgspec.json.encode(empty)))}}
+
+
+def nested(levels: int) -> dict[str, dict[str, Any]]:
+    """A post-run sensor with so many objects within one another, the outermost included."""
+    inner: Any = 1
+    for _ in range(levels - 2):
+        inner = {"in": inner}
+    return {"rows": {"count": 7, "note": inner}}
+
+
+@pytest.mark.parametrize(
+    ("found", "whole"),
+    [(padded(64 * 1024), True), (padded(64 * 1024 + 1), False), (nested(30), True), (nested(31), False)],
+    ids=["as large as fits", "too large", "as deep as fits", "too deep"],
+)
+def test_sensors_are_remembered_whole_as_long_as_the_record_holds_them(
+    found: dict[str, dict[str, Any]], whole: bool
+) -> None:
+    assert remembered(post_run(), found) == (found if whole else {"rows": {"count": 7}})
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        (0, 0),
+        (10**38 - 1, 10**38 - 1),
+        (-(10**38) + 1, -(10**38) + 1),
+        (10**38, "1" + "0" * 38),
+        (-(10**38), "-1" + "0" * 38),
+        (0.25, "0.25"),
+        ("12.5", "12.5"),
+    ],
+)
+def test_what_is_remembered_of_a_large_sensor_drifts_as_the_sensor_would(value: Any, kept: Any) -> None:
+    large = {"stats": {"n": value}, "note": "x" * 70_000}
+    baseline = remembered(post_run(field="stats.n"), {"rows": large, "other": {"note": "x" * 70_000}})
+    assert baseline == {"rows": {"stats.n": kept}, "other": {}}
+    assert find_drift(post_run(field="stats.n"), "rows", baseline, large) is None
+    assert find_drift(post_run(field="stats.n"), "rows", baseline, {"stats": {"n": 1234}}) is not None
+
+
+def test_a_number_of_any_length_is_compared_by_its_first_hundred_digits() -> None:
+    before, after = "0." + "1" * 5_000, "0." + "1" * 4_999 + "2"
+    assert find_drift(post_run(), "rows", {"rows": {"count": before}}, {"count": after}) is None
+    assert find_drift(post_run(), "rows", {"rows": {"count": before}}, {"count": "0." + "1" * 99 + "2"}) is not None
+
+
+@pytest.mark.parametrize(("after", "sign"), [(90, "(-10)"), (110, "(+10)")])
+def test_a_reason_says_which_way_a_sensor_went(after: int, sign: str) -> None:
+    found = find_drift(post_run(5), "rows", {"rows": {"count": 100}}, {"count": after})
+    assert found is not None
+    assert found.reason == f"rows: count went from 100 to {after} {sign}, more than 5 allowed"
 
 
 NUMBERS = st.integers(-(10**20), 10**20) | st.decimals(-(10**9), 10**9, places=4).map(float)

@@ -78,6 +78,17 @@ def test_what_matters(old: dict[str, Any], new: dict[str, Any], changed: tuple[s
     assert significant_changes(old, new) == changed
 
 
+@pytest.mark.parametrize(("count", "more"), [(100, ()), (101, ("...",)), (150, ("...",))])
+def test_a_hundred_changes_are_named_and_the_rest_is_only_said_to_be_there(count: int, more: tuple[str, ...]) -> None:
+    names = [f"n{number:03}" for number in range(count)]
+    assert significant_changes({}, dict.fromkeys(names, 1)) == (*names[:100], *more)
+
+
+def test_a_long_path_is_cut() -> None:
+    (path,) = significant_changes({}, {"x" * 300: 1})
+    assert path == "x" * 197 + "..."
+
+
 NAMES = st.sampled_from(["a", "b", "id", "runId", "seenAt", "seen_at", "timestamp", "uuid"])
 SCALARS = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["x", T1, T2])
 PAYLOADS = st.dictionaries(

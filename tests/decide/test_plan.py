@@ -68,6 +68,7 @@ def test_compare_by_name() -> None:
         ("other", ChangeKind.CHANGED),
         ("same", ChangeKind.UNCHANGED),
     ]
+    assert [msgspec.to_builtins(one)["kind"] for one in compare(old, new)] == ["new", "removed", "changed", "unchanged"]
 
 
 def test_a_key_that_came_has_no_old_value_in_json() -> None:
@@ -146,6 +147,8 @@ def test_hourly_deadlines_are_of_this_hour() -> None:
     one = config(schedule={"trigger": {"key": "up", "check": "exists"}}, sla={"deadline": ":30"})
     (found,) = next_runs(one, {}, utc(3, 6, 12, 10))
     assert (found.date, found.breach_at) == ("2026-03-06T12", utc(3, 6, 13, 30))
+    (found,) = next_runs(one, {}, utc(3, 6, 13))
+    assert found.date == "2026-03-06T13", "an hour that has just ended is awaited no more"
 
 
 def test_cascades_and_pipelines_that_nothing_opens() -> None:

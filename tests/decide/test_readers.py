@@ -80,6 +80,21 @@ def test_a_reach_covers_one_period_those_that_overlap_it_or_all() -> None:
     assert all(Reach().covers(one) for one in PERIODS)
 
 
+@pytest.mark.parametrize(
+    ("found", "dates"),
+    [
+        (Reach(), ""),
+        (Reach(PERIODS[0], exact=True), "2026-03-01"),
+        (Reach(PERIODS[1], exact=True), "2026-03-01T10"),
+        # A day and its hours overlap each other: all of them begin with the day.
+        (Reach(PERIODS[0]), "2026-03-01"),
+        (Reach(PERIODS[1]), "2026-03-01"),
+    ],
+)
+def test_the_dates_of_a_reach_begin_alike(found: Reach, dates: str) -> None:
+    assert found.dates == dates
+
+
 def test_a_sensor_that_nothing_reads_reaches_nobody() -> None:
     config = config_of([{"key": "rows", "check": "exists"}])
     assert reach(config, Sensor("other", {}, NOW)) is None
@@ -111,3 +126,30 @@ def test_a_write_reaches_no_more_runs_than_could_read_it(
     found = reach(config_of([rule | {"check": "exists"}]), Sensor(key, data, NOW))
     assert found is not None
     assert [period for period in PERIODS if found.covers(period)] == covered
+
+
+@pytest.mark.parametrize(
+    ("rule", "key", "data", "covered"),
+    [
+        ({"key": "rows"}, "rows", {}, PERIODS),
+        # Whatever is named after a period is about it, whoever reads it: a trigger, a post-run rule.
+        ({"key": "gate"}, "out", {"date": "2026-03-02"}, PERIODS[3:]),
+        ({"key": "gate"}, "out#2026-03-01T10", {}, PERIODS[:3]),
+        # A rule of any period makes the sensors that it reads matter to all runs, and no others.
+        ({"key": "rows", "period": "any"}, "rows", {"date": "2026-03-02"}, PERIODS),
+        ({"key": "rows", "period": "any"}, "out", {"date": "2026-03-02"}, PERIODS[3:]),
+        ({"key": "rows"}, "rows", {"date": "2026-03-02"}, PERIODS[3:]),
+    ],
+)
+def test_what_anything_could_connect_with_a_write(
+    rule: dict[str, Any], key: str, data: dict[str, Any], covered: list[Period]
+) -> None:
+    found = observed(config_of([rule | {"check": "exists"}]), Sensor(key, data, NOW))
+    assert [period for period in PERIODS if found.covers(period)] == covered
+
+
+def test_one_rule_of_several_is_enough_to_reach_a_run() -> None:
+    config = config_of([{"key": "gate", "check": "exists", "period": "any"}, {"key": "rows", "check": "exists"}])
+    found = reach(config, Sensor("rows", {"date": "2026-03-02"}, NOW))
+    assert found == Reach(PERIODS[3])
+    assert observed(config, Sensor("rows", {"date": "2026-03-02"}, NOW)) == Reach(PERIODS[3])

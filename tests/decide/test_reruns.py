@@ -8,7 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from interlock.decide.reruns import RerunRefusal, RerunVerdict, budget_of, decide_rerun, kind_name, used
+from interlock.decide.reruns import (
+    Budget,
+    RerunRefusal,
+    RerunVerdict,
+    budget_key,
+    budget_of,
+    budgets_of,
+    decide_rerun,
+    kind_name,
+    used,
+)
 from interlock.decide.transitions import open_attempt
 from interlock.model.config import Job, JobType
 from interlock.model.errors import InvalidValueError
@@ -65,18 +75,18 @@ def decide(
 
 
 @pytest.mark.parametrize(
-    ("source", "budget"),
+    ("source", "budget", "key"),
     [
-        (Source.MANUAL, 3),
-        (Source.DATA_DRIFT, 2),
-        (Source.LATE_DATA, 2),
-        (Source.UPSTREAM, 2),
-        (Source.JOB_FAIL_TRANSIENT, 2),
-        (Source.JOB_FAIL_CODE, 1),
+        (Source.MANUAL, 3, "job.maxManualReruns"),
+        (Source.DATA_DRIFT, 2, "job.maxDriftReruns"),
+        (Source.LATE_DATA, 2, "job.maxDriftReruns"),
+        (Source.UPSTREAM, 2, "job.maxDriftReruns"),
+        (Source.JOB_FAIL_TRANSIENT, 2, "job.maxRetries"),
+        (Source.JOB_FAIL_CODE, 1, "job.maxCodeRetries"),
     ],
 )
-def test_each_source_has_its_budget(source: Source, budget: int) -> None:
-    assert budget_of(JOB, source) == budget
+def test_each_source_has_its_budget_and_the_key_that_sets_it(source: Source, budget: int, key: str) -> None:
+    assert (budget_of(JOB, source), budget_key(source)) == (budget, key)
 
 
 @pytest.mark.parametrize("source", [Source.FIRST, Source.REOPEN])
@@ -85,6 +95,19 @@ def test_opening_and_re_opening_have_no_budget(source: Source) -> None:
         budget_of(JOB, source)
     with pytest.raises(InvalidValueError, match=f"{source.value}.* have no budget"):
         used([], source)
+    with pytest.raises(InvalidValueError, match=f"{source.value}.* have no budget"):
+        budget_key(source)
+
+
+def test_the_budgets_of_a_run_as_people_are_shown_them() -> None:
+    reruns = records(Source.MANUAL, Source.UPSTREAM, Source.LATE_DATA, Source.JOB_FAIL_TRANSIENT)
+    assert budgets_of(JOB, reruns) == {
+        "manual": Budget(used=1, of=3),
+        "drift": Budget(used=2, of=2),
+        "transient": Budget(used=1, of=2),
+        "code": Budget(used=0, of=1),
+    }
+    assert budgets_of(None, reruns) == {}
 
 
 def test_new_data_is_one_kind_however_it_was_noticed() -> None:

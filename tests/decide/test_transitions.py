@@ -17,6 +17,7 @@ from interlock.decide.transitions import (
     amend,
     job_may_have_started,
     open_attempt,
+    remember_payload,
     step,
 )
 from interlock.model.errors import IllegalTransitionError
@@ -174,12 +175,14 @@ def test_only_a_final_failure_has_a_reason() -> None:
         (FinalReason.DEADLINE_EXPIRED, "run-1", False),
         (FinalReason.TRIGGER_EXHAUSTED, "run-1", False),
         (FinalReason.RETRIES_USED_UP, "run-1", False),
+        (FinalReason.CANCELLED, "run-1", False),
+        (FinalReason.WITHDRAWN, "run-1", False),
     ],
 )
 def test_a_late_success_needs_a_job_that_may_have_started(reason: FinalReason, run_id: str, late_success: bool) -> None:
     run = a_run(FINAL, reason, run_id)
     assert job_may_have_started(run) is late_success
-    assert allowed(run, COMPLETED) is late_success
+    assert [target for target in RunStatus if allowed(run, target)] == ([COMPLETED] if late_success else [])
     if late_success:
         done = step(run, COMPLETED, now=LATER)
         assert (done.status, done.attempt, done.final_reason) == (COMPLETED, run.attempt, None)
@@ -209,12 +212,21 @@ def test_amending_gives_no_final_reason() -> None:
         amend(a_run(RUNNING), now=LATER, final_reason=FinalReason.STALE)
 
 
+def test_late_data_is_remembered_by_a_completed_run_and_by_no_other() -> None:
+    run = a_run(COMPLETED)
+    known = remember_payload(run, {"count": 7}, now=LATER)
+    assert known == replace(run, trigger_payload={"count": 7}, version=run.version + 1, updated_at=LATER)
+    for status in set(RunStatus) - {COMPLETED}:
+        with pytest.raises(IllegalTransitionError, match=f"is {status}"):
+            remember_payload(a_run(status), {"count": 7}, now=LATER)
+
+
 # ------------------------------------------------------------------------------------------------ new attempts
 
 
 def test_the_first_attempt() -> None:
     tick = NOW - timedelta(seconds=1)
-    opening: Opening = {**OPENING, "opened_by": "cron tick", "tick_at": tick}
+    opening: Opening = {**OPENING, "opened_by": "cron tick", "requested_by": "ann", "tick_at": tick}
     run = open_attempt(None, KEY, Source.FIRST, NOW, **opening)
     assert run == Run(
         pipeline="gold-revenue",
@@ -229,9 +241,21 @@ def test_the_first_attempt() -> None:
         first_opened_at=NOW,
         updated_at=NOW,
         opened_by="cron tick",
+        requested_by="ann",
         lease_until=NOW + timedelta(hours=5),
         tick_at=tick,
     )
+
+
+def test_an_attempt_of_which_nothing_is_said_was_opened_and_requested_by_nobody() -> None:
+    first = open_attempt(None, KEY, Source.FIRST, NOW, **OPENING)
+    again = open_attempt(a_run(COMPLETED), KEY, Source.MANUAL, LATER, **OPENING)
+    assert {first.opened_by, first.requested_by, again.opened_by, again.requested_by} == {""}
+
+
+def test_a_run_without_a_tick_takes_that_of_its_next_attempt() -> None:
+    opening: Opening = {**OPENING, "tick_at": LATER}
+    assert open_attempt(a_run(COMPLETED), KEY, Source.MANUAL, LATER, **opening).tick_at == LATER
 
 
 @pytest.mark.parametrize("source", Source)
@@ -262,8 +286,16 @@ def test_a_new_attempt_forgets_the_old_one_and_keeps_what_belongs_to_the_run() -
         trigger_payload={"status": "ready"},
         post_run_sensors={"rows": {"count": 1}},
         message="succeeded",
+        sla_closed=True,
+        slot="warehouse",
     )
-    opening: Opening = {**OPENING, "config_version": "v2", "requested_by": "ann", "tick_at": LATER}
+    opening: Opening = {
+        "config_version": "v2",
+        "lease_until": LATER,
+        "opened_by": "a person",
+        "requested_by": "ann",
+        "tick_at": LATER,
+    }
     new = open_attempt(old, KEY, Source.MANUAL, LATER, **opening)
     assert new == Run(
         pipeline="gold-revenue",
@@ -277,10 +309,13 @@ def test_a_new_attempt_forgets_the_old_one_and_keeps_what_belongs_to_the_run() -
         opened_at=LATER,
         first_opened_at=NOW,
         updated_at=LATER,
+        opened_by="a person",
         requested_by="ann",
-        lease_until=NOW + timedelta(hours=5),
+        lease_until=LATER,
         tick_at=tick,
         first_completed_at=done,
+        sla_closed=True,
+        slot="warehouse",
     )
 
 

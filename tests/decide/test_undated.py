@@ -4,11 +4,15 @@ from datetime import datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from interlock.config.stored import read_stored
+from interlock.decide.transitions import open_attempt
 from interlock.decide.undated import is_past, keys_without_period, reopens_until
 from interlock.model.config import PipelineConfig, Schedule
+from interlock.model.keys import RunKey
 from interlock.model.periods import parse_period
+from interlock.model.run import Source
 from interlock.model.sensor import Sensor
 from interlock.model.times import format_instant, parse_instant
 
@@ -92,6 +96,31 @@ def test_the_tick_that_opened_the_run_counts_although_the_cron_has_changed_since
 )
 def test_a_period_that_never_ran_is_past_by_its_tick_or_its_end(schedule: dict[str, Any], now: str, past: bool) -> None:
     assert is_past(schedule_of(schedule), parse_period("2026-03-02"), None, at(now)) is past
+
+
+@pytest.mark.parametrize(
+    ("tick_at", "now", "past"),
+    [
+        # Opened by its trigger the day after: the day of its opening counts, however often it is attempted later.
+        (None, "2026-03-03T23:59:59Z", False),
+        (None, "2026-03-04T00:00:00Z", True),
+        ("2026-03-02T06:00:00Z", "2026-03-02T23:59:59Z", False),
+        ("2026-03-02T06:00:00Z", "2026-03-03T00:00:00Z", True),
+    ],
+)
+def test_a_run_is_past_by_its_own_tick_or_opening(tick_at: str | None, now: str, past: bool) -> None:
+    run = open_attempt(
+        None,
+        RunKey("gold", "stream", "2026-03-02"),
+        Source.FIRST,
+        at("2026-03-03T09:00:00Z"),
+        config_version="v1",
+        lease_until=at("2026-03-03T14:00:00Z"),
+        tick_at=None if tick_at is None else at(tick_at),
+    )
+    again = replace(run, attempt=2, opened_at=at("2026-03-08T09:00:00Z"))
+    for one in (run, again):
+        assert is_past(schedule_of({"trigger": TRIGGER}), parse_period("2026-03-02"), one, at(now)) is past
 
 
 def test_only_those_that_name_no_period_are_listed() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.decide.checks import RuleResult
-from interlock.decide.verdicts import MOST, Verdicts, read_verdicts, remember, with_history, write_verdicts
+from interlock.decide.verdicts import Verdicts, read_verdicts, remember, with_history, write_verdicts
 from interlock.model.config import Check
 
 START = datetime(2026, 3, 3, 10, tzinfo=UTC)
@@ -44,12 +44,41 @@ def test_other_rules_than_before_begin_anew() -> None:
     assert with_history([result(False), result(True)], known) == [result(False), result(True)]
 
 
+def test_a_rule_that_changed_often_keeps_its_latest_twenty_verdicts() -> None:
+    known = Verdicts()
+    for minute in range(30):
+        known = remember(known, [result(minute % 2 == 0, minute)], "", at(minute))
+    assert [one.actual for one in known.rules[0]] == list(range(10, 30))
+
+
+def test_a_rule_without_a_verdict_yet_is_shown_as_it_stands() -> None:
+    known = remember(Verdicts(rules=((),)), [result(True)], "", at(3))
+    assert with_history([result(True)], Verdicts(rules=((),))) == [result(True)]
+    assert with_history([result(True)], known)[0].since == at(3)
+
+
+def changed_often(actual: str, rules: int = 1) -> Verdicts:
+    known = Verdicts()
+    for minute in range(20):
+        known = remember(known, [result(minute % 2 == 0, actual)] * rules, "a summary", at(minute))
+    return known
+
+
+def test_a_text_that_grows_too_long_forgets_the_oldest_verdicts_first() -> None:
+    spare = (16_000 - len(write_verdicts(changed_often("")))) // 20
+    fitting, longer = changed_often("x" * spare), changed_often("x" * (spare + 1))
+    assert len(read_verdicts(write_verdicts(fitting)).rules[0]) == 20
+    assert read_verdicts(write_verdicts(longer)) == Verdicts("a summary", (longer.rules[0][-4:],))
+    many = changed_often("x" * 200, rules=40)
+    assert read_verdicts(write_verdicts(many)) == Verdicts("a summary")
+
+
 @given(st.lists(st.booleans(), max_size=60), st.integers(1, 40), st.text(max_size=300))
 def test_it_is_bounded_and_survives_being_stored(flips: list[bool], rules: int, actual: str) -> None:
     known = Verdicts()
     for minute, passed in enumerate(flips):
         known = remember(known, [result(passed, actual)] * rules, "a summary", at(minute))
-    assert all(len(one) <= MOST for one in known.rules)
+    assert all(len(one) <= 20 for one in known.rules)
     text = write_verdicts(known)
     assert len(text) <= 16_000
     read = read_verdicts(text)

@@ -108,7 +108,7 @@ def job_may_have_started(run: Run) -> bool:
 
     Then the job may still be running, may still report a success, and must be asked about before a rerun.
     """
-    return run.status is RunStatus.FAILED_FINAL and run.final_reason in _JOB_MAY_HAVE_STARTED and run.run_id != ""
+    return run.final_reason in _JOB_MAY_HAVE_STARTED and run.run_id != ""
 
 
 def allowed(run: Run, target: RunStatus) -> bool:
@@ -125,10 +125,9 @@ def step(run: Run, *path: RunStatus, now: datetime, **changes: Unpack[Changes]) 
     _check_edges(run, path)
     last = path[-1]
     before = path[-2] if len(path) > 1 else run.status
-    if last is RunStatus.COMPLETED:
-        # A late success takes back what the run had been closed with.
-        changes.setdefault("final_reason", None)
-    _check_reason(run, before, last, changes.get("final_reason"))
+    # A late success takes back what the run had been closed with.
+    changes.setdefault("final_reason", None)
+    _check_reason(run, before, last, changes["final_reason"])
     return replace(run, **changes, status=last, version=run.version + 1, updated_at=now)
 
 
