@@ -1,5 +1,6 @@
 """What is promised of periods without a run, at the seams: changes nobody has routed yet, and what is remembered."""
 
+import dataclasses
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -131,6 +132,27 @@ def test_following_again_writes_nothing(installation: Installation) -> None:
     before = installation.database.head()
     promises.follow_calendar(installation.engine.control, "office")
     assert installation.database.head() == before
+
+
+def test_others_go_on_after_each_pipeline_that_follows_a_calendar(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Thousands may name it, and all of them are followed on the one thread that commits."""
+    for number in range(3):
+        installation.put(keys.CONFIG, {"document": DOCUMENT | SENSOR_DRIVEN, "version": f"v{number}"})
+        document = DOCUMENT | SENSOR_DRIVEN | {"pipeline": {"id": f"more-{number}"}}
+        installation.engine.store.commit(
+            [Put(records.control_key(keys.pipeline_pk(f"more-{number}"), keys.CONFIG), {"document": document})]
+        )
+    installation.settle()
+    seen: list[str] = []
+    control = dataclasses.replace(installation.engine.control, pause=lambda: seen.append("pause"))
+    monkeypatch.setattr(promises, "follow_config", lambda _, pipeline: seen.append(pipeline))
+    monkeypatch.setattr(promises, "_READ_AT_ONCE", 2)
+    promises.follow_calendar(control, "office")
+    followed = [one for one in seen if one != "pause"]
+    assert followed == ["more-0", "more-1", "more-2", "orders"]
+    assert all(seen[seen.index(one) + 1] == "pause" for one in followed), seen
 
 
 def test_a_calendar_that_is_not_named_concerns_nobody(installation: Installation) -> None:

@@ -13,7 +13,7 @@ from greenlet import getcurrent
 
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.sqlite.database import Database
-from interlock.embedded.sqlite.fibers import TargetThreads, wait_for
+from interlock.embedded.sqlite.fibers import TargetThreads, pause, wait_for
 from interlock.model.errors import InterlockError, StoreError
 
 PATIENCE = 20.0
@@ -369,3 +369,24 @@ def test_a_fiber_writes_to_another_store_and_reads_it_back(tmp_path: Path, datab
         database.spawn(partial(work, other))
         assert done.wait(PATIENCE)
     assert found == [["here"], ["one", "two"]]
+
+
+def test_a_fiber_with_much_to_do_lets_others_write_meanwhile(database: Database) -> None:
+    begun, done = threading.Event(), threading.Event()
+    written = threading.Event()
+    rounds: list[bool] = []
+
+    def work() -> None:
+        begun.set()
+        while not rounds or (not rounds[-1] and len(rounds) < 100_000):
+            pause()
+            rounds.append(written.is_set())
+        done.set()
+
+    database.spawn(work)
+    assert begun.wait(PATIENCE)
+    _note(database, "another's")
+    written.set()
+    assert done.wait(PATIENCE)
+    assert rounds[-1], "the write came before the end of the work"
+    pause()  # on any other thread it does nothing

@@ -24,7 +24,7 @@ from interlock.embedded.runtime import Runtime
 from interlock.embedded.sqlite.database import Database
 from interlock.embedded.stream.dead_letters import DeadLetters
 from interlock.model import keys
-from interlock.model.config import JobType, PipelineConfig
+from interlock.model.config import Calendar, JobType, PipelineConfig
 from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import JobEvent, Run, RunStatus
@@ -340,6 +340,25 @@ def test_a_poisonous_record_becomes_a_dead_letter_and_is_redriven(path: Path, mo
         assert letters.redrive() == 1
         controller.until(lambda: controller.status("bad") is RunStatus.COMPLETED)
         assert letters.count() == 0
+
+
+def test_schedules_are_loaded_again_only_for_a_calendar_that_was_written_since(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SystemClock()
+    with Database.open(None, clock=clock, inline=True) as database:
+        engine = Engine(database, clock, {}, new_id=lambda: "1")
+        engine.register()
+        engine.store.commit([catalog.put_calendar(Calendar(name="office", dates=["2026-12-25"]))])
+        engine.prepare()
+        loaded: list[object] = []
+        monkeypatch.setattr(engine.calendar, "load", loaded.append)
+        engine.router.pump()
+        assert loaded == []
+        for date in ("2026-12-26", "2026-12-27"):
+            engine.store.commit([catalog.put_calendar(Calendar(name="office", dates=[date]))])
+            engine.router.pump()
+        assert len(loaded) == 2
 
 
 def test_a_sweep_takes_all_that_may_go() -> None:

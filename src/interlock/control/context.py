@@ -64,6 +64,9 @@ class Control:
     look_first: "Callable[[Control, Run], object] | None" = None
     """Take the looks that an evaluation of a run would wait for; None: they are taken at their own times."""
 
+    pause: Callable[[], None] = lambda: None
+    """Let others go on, in the middle of work on thousands of pipelines: what was read before may have changed."""
+
     auditing: Auditing | None = None
     """What is recorded of who changed what; None: the store keeps no audit trail."""
     actor: Actor | None = None

@@ -32,6 +32,7 @@ _DUE_FOR: Final = timedelta(days=2)
 _A_DAY: Final = timedelta(days=1)
 # Runs that only the watchdog recorded say nothing of days or hours; there may be one for each hour of two days.
 _AMONG: Final = 60
+_READ_AT_ONCE: Final = 100
 
 
 class Terms(msgspec.Struct, frozen=True):
@@ -205,8 +206,12 @@ def follow_config(control: Control, pipeline: str) -> None:
 
 
 def follow_calendar(control: Control, calendar: str) -> None:
-    """A named calendar was written."""
-    for found in catalog.stored_many(control.store, control.store.pipelines()):
-        schedules = found.config.all_schedules if found.config is not None else ()
-        if any(calendar in catalog.named_calendars(one) for one in schedules):
-            follow_config(control, found.pipeline)
+    """A named calendar was written. Thousands of pipelines may name it: others go on meanwhile."""
+    names = control.store.pipelines()
+    for start in range(0, len(names), _READ_AT_ONCE):
+        for found in catalog.stored_many(control.store, names[start : start + _READ_AT_ONCE]):
+            schedules = found.config.all_schedules if found.config is not None else ()
+            if any(calendar in catalog.named_calendars(one) for one in schedules):
+                follow_config(control, found.pipeline)
+                control.pause()
+        control.pause()

@@ -21,7 +21,7 @@ from interlock.embedded.asl.executions import SqliteExecutions
 from interlock.embedded.asl.lifecycle import ORCHESTRATOR, SLA_MONITOR, load_lifecycle
 from interlock.embedded.audit.trail import AuditTrail
 from interlock.embedded.sqlite.database import Database
-from interlock.embedded.sqlite.fibers import TargetThreads
+from interlock.embedded.sqlite.fibers import TargetThreads, pause
 from interlock.embedded.sqlite.sensor_usage import SqliteSensorUsage
 from interlock.embedded.sqlite.store import SqliteStore
 from interlock.embedded.stream.bus import LocalBus
@@ -110,8 +110,11 @@ class Engine:
             settings=settings,
             probes=probes,
             quotas=None if quota is None else SensorQuotas(SqliteSensorUsage(database), quota),
+            pause=pause,
             auditing=settings.audit,
         )
+        # The schedules were loaded with all that was written up to this position of the changes.
+        self._loaded_to = 0
         self.calendar = CalendarClock(self.control)
         self.quiet = Quiet()
         self.probes = ProbeClock(self.control)
@@ -123,9 +126,7 @@ class Engine:
     def prepare(self) -> None:
         """Before anything is driven: remember the first start, register the consumers, load the schedules."""
         self.register()
-        found = self._stored()
-        self._load_calendar(found)
-        self.probes.load(found)
+        self.probes.load(self._load_calendar())
 
     def register(self) -> None:
         """Before anything is written: remember the first start, and have every change kept for the consumers."""
@@ -133,12 +134,14 @@ class Engine:
         self.router.register()
         self.sink.register()
 
-    def _stored(self) -> list[catalog.Stored]:
-        return catalog.stored_many(self.store, self.store.pipelines())
-
-    def _load_calendar(self, found: Sequence[catalog.Stored]) -> None:
+    def _load_calendar(self) -> list[catalog.Stored]:
+        """Follow the schedules of every pipeline; the pipelines as they were read."""
+        loaded_to = self.store.changed_since(None).position
+        found = catalog.stored_many(self.store, self.store.pipelines())
         if not self.control.settings.tick_timers:
             self.calendar.load(found)
+        self._loaded_to = loaded_to
+        return found
 
     def _route(self, changes: Sequence[Change]) -> None:
         for change in changes:
@@ -151,8 +154,8 @@ class Engine:
                 if not self.control.settings.tick_timers:
                     self.calendar.follow(pipeline, found)
                 self.probes.follow(pipeline, found)
-            elif change.pk == keys.CALENDARS:
-                self._load_calendar(self._stored())
+            elif change.pk == keys.CALENDARS and change.seq > self._loaded_to:
+                self._load_calendar()
             elif change.sk.startswith(keys.RUN):
                 self.probes.run_changed(keys.pipeline_of(change.pk), (change.item or {}).get("status"))
 

@@ -109,6 +109,14 @@ def park(fiber: Fiber) -> None:
     parent.switch()
 
 
+def pause() -> None:
+    """Let who waits on this thread go first, commits above all; on any other thread than that of fibers, nothing."""
+    fiber = getcurrent()
+    if isinstance(fiber, Fiber):
+        fiber.home.wake(fiber)
+        park(fiber)
+
+
 class TargetThreads:
     """Threads for what takes long: calls of the systems in which jobs live.
 
