@@ -11,6 +11,7 @@ from interlock.control import catalog, pools, records, waking, writing
 from interlock.control.attempts import cancelling, orchestrator
 from interlock.control.context import Control
 from interlock.model import keys
+from interlock.model.config import Job, JobType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import Run, RunStatus
 from interlock.ports.store import Delete, Put
@@ -464,3 +465,67 @@ def test_who_was_called_to_a_slot_that_somebody_has_removed_asks_anew() -> None:
     control_of(world).store.commit([Put(slot, stranger)])
     assert enter(world, "c", None) is None
     assert line_records(world) == ["AGED# c", "PLACE c", "WAIT# c"], "back in the line"
+
+
+def test_who_stands_in_the_line_already_writes_nothing_and_has_nothing_to_look_for_again() -> None:
+    world = world_of(1)
+    first = pools.enter(control_of(world), "small", replace(run(world, "b"), pipeline="d"), None, world.clock.now())
+    assert (first.slot, first.joined) == (None, True)
+    again = pools.enter(control_of(world), "small", run(world, "b"), None, world.clock.now())
+    assert (again.slot, again.writes, again.joined) == (None, [], False)
+
+
+def test_the_slot_of_the_attempt_before_is_not_kept_when_somebody_else_has_it_by_now() -> None:
+    world = world_of(1)
+    late = replace(run(world, "b"), attempt=2, slot="small#00000")
+    assert pools.enter(control_of(world), "small", late, None, world.clock.now()).slot is None
+
+
+def test_the_watchdog_gives_back_the_slot_of_a_run_that_is_over() -> None:
+    """The change of its end was lost."""
+    world = world_of(1)
+    ends(world, "a")
+    pools.repair(control_of(world))
+    assert slots(world) == {"SLOT#00000": "b"}
+    assert called_to(world, "b") == "00000"
+
+
+def test_the_watchdog_gives_back_a_second_slot_of_a_run_that_has_one() -> None:
+    world = world_of(2)
+    store, holder, other = control_of(world).store, run(world, "a"), run(world, "b")
+    names = {"pipeline": "a", "schedule": "stream", "date": "2026-03-05", "attempt": "1"}
+    store.commit([Put(records.control_key(f"{pools.POOL}small", f"SLOT#{other.slot[-5:]}"), names)])
+    ends(world, "b")
+    pools.repair(control_of(world))
+    assert slots(world) == {f"SLOT#{holder.slot[-5:]}": "a", f"SLOT#{other.slot[-5:]}": "c"}
+
+
+def test_commands_wait_for_the_pool_of_commands_and_others_for_none_that_they_do_not_name() -> None:
+    control = control_of(world_of(1, until="+1m"))
+    bounded = dataclasses.replace(
+        control, settings=dataclasses.replace(control.settings, pools={pools.COMMANDS: 2, "x": 1})
+    )
+    command = Job(type=JobType.COMMAND, config={"command": ["true"]})
+    assert pools.pool_of(bounded, command) == pools.COMMANDS
+    assert pools.pool_of(bounded, replace(command, pool="x")) == "x"
+    assert pools.pool_of(bounded, replace(command, pool="unbounded")) is None
+    assert pools.pool_of(bounded, replace(command, type=JobType.GLUE)) is None
+    assert pools.pool_of(bounded, None) is None
+    assert pools.pool_of(control, command) is None, "this installation bounds no commands"
+
+
+def test_who_is_over_leaves_the_line_and_the_slot_it_was_called_to_goes_on_to_the_next_at_once() -> None:
+    world = world_of(1)
+    pools.give_back(control_of(world), ends(world, "a"))
+    store, called = control_of(world).store, run(world, "b")
+    over = replace(called, status=RunStatus.FAILED_FINAL, version=called.version + 1)
+    assert store.commit([records.put_run(over, called)]) is None
+    pools.give_back(control_of(world), over)
+    assert (slots(world), called_to(world, "c")) == ({"SLOT#00000": "c"}, "00000")
+
+
+def test_an_attempt_that_has_moved_on_keeps_the_place_that_an_older_change_would_take_from_it() -> None:
+    world = world_of(1)
+    outdated = replace(run(world, "b"), status=RunStatus.FAILED_FINAL, version=run(world, "b").version - 1)
+    pools.give_back(control_of(world), outdated)
+    assert line(world) == ["b", "c"]

@@ -1,5 +1,6 @@
 """Records: the order of events of several processes at one instant, and bounds on what is read at once."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ from interlock.model.run import JobEvent, JobRecord
 from interlock.model.sensor import MAX_SENSOR_BYTES, Sensor
 from interlock.model.times import parse_instant
 from interlock.ports.store import UNREADABLE, Conflict, Missing, Put, Store, Write
+from interlock.simulation.play import play
+from tests.journeys.test_journeys import HERE, scenario_of
 from tests.safety.interleaving import InterleavingStore
 from tests.safety.stage import control_of, pipeline, run_of, staged
 
@@ -265,3 +268,29 @@ def test_a_commit_that_keeps_losing_is_given_up_as_a_crowd() -> None:
     assert len(decided) == 4, "decided again after each commit that was lost"
     with pytest.raises(ThrottledError, match="a commit lost 20 times in a row"):
         records.settle_commit(control, lambda: (None, [lost]))
+
+
+@pytest.mark.parametrize(
+    ("journey", "kinds"),
+    [
+        ("sla-ready-by", {keys.RUN, keys.SLA}),
+        ("sla-promise-follows", {keys.RUN, keys.SLA}),
+        ("dry-run-observes", {keys.DRY_RUN}),
+        ("postrun-output-comes-after-the-completion", {keys.RUN, keys.BASELINE}),
+    ],
+)
+def test_what_is_compared_by_its_version_counts_up_with_every_change(journey: str, kinds: set[str]) -> None:
+    """Two writers who have read the same version must not both win: a version never comes back."""
+    world = play(scenario_of(HERE / f"{journey}.yaml")).world
+    versions: dict[str, int] = {}
+    changed: set[str] = set()
+    for pk, sk, text in world.database.read("SELECT pk, sk, item FROM changes ORDER BY seq"):
+        kind, name = f"{sk.partition('#')[0]}#", f"{pk} {sk}"
+        if text is None or kind not in kinds:
+            versions.pop(name, None)
+            continue
+        version = json.loads(text)["version"]
+        assert version == versions.get(name, version - 1) + 1, name
+        changed |= {kind} if name in versions else set()
+        versions[name] = version
+    assert changed == kinds, "each was changed, not only written once"

@@ -5,6 +5,7 @@ from typing import Any, Final
 import pytest
 
 from interlock.control import catalog, records, router, writing
+from interlock.control.attempts import parts, starting
 from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.keys import Table
@@ -124,7 +125,7 @@ def test_a_change_of_another_partition_is_nobody_s() -> None:
 # -------------------------------------------------------------------------------------------------------- job log
 
 
-def report(world: FaultyWorld, event: JobEvent, attempt: int = 1) -> None:
+def report(world: FaultyWorld, event: JobEvent, attempt: int = 1, by: str = "somebody") -> None:
     """A job-log record, written from outside."""
     record = JobRecord(
         pipeline="orders",
@@ -134,7 +135,7 @@ def report(world: FaultyWorld, event: JobEvent, attempt: int = 1) -> None:
         attempt=attempt,
         at=world.clock.now(),
         category=FailureCategory.TRANSIENT if event is JobEvent.FAIL else None,
-        reported_by="somebody",
+        reported_by=by,
     )
     control_of(world).store.commit([records.put_job(record, "zzz")])
 
@@ -168,6 +169,63 @@ def test_a_success_of_a_job_that_was_never_started_completes_nothing() -> None:
     report(world, JobEvent.SUCCESS)
     settle(world)
     assert run_of(world).status is RunStatus.FAILED_FINAL
+
+
+def wake_ups(world: FaultyWorld) -> int:
+    active = records.get_active(control_of(world).store, KEY)
+    assert active is not None
+    return active.wake_seq
+
+
+def test_an_outcome_of_an_attempt_whose_execution_is_gone_is_settled_from_its_change() -> None:
+    world = staged(pipeline(), until=WAITING)
+    name = parts.execution_of(run_of(world))
+    world.database.write(
+        lambda connection: connection.execute("DELETE FROM executions WHERE name = ?", (name,)).rowcount
+    )
+    report(world, JobEvent.SUCCESS)
+    while world.engine.router.pump():
+        pass
+    assert run_of(world).status is RunStatus.COMPLETED
+
+
+@pytest.mark.parametrize(("by", "woken"), [("somebody", 1), (starting.BY_LIFECYCLE, 0)])
+def test_an_execution_is_woken_by_the_reports_of_others_and_not_by_its_own(by: str, woken: int) -> None:
+    world = staged(pipeline(), until=WAITING)
+    before = wake_ups(world)
+    report(world, JobEvent.SUCCESS, by=by)
+    while world.engine.router.pump():
+        pass
+    assert wake_ups(world) - before == woken
+
+
+def test_the_change_of_a_run_under_way_wakes_its_execution_only_when_it_was_claimed() -> None:
+    world = staged(pipeline(), until=WAITING)
+    run, before = run_of(world), wake_ups(world)
+    assert run.status is RunStatus.RUNNING
+    item = {"status": "RUNNING", "version": run.version}
+    for unclaimed in (item, item | {"status": "TRIGGERING"}, item | {"claimId": "x", "jobStartedAt": "later"}):
+        router.route(control_of(world), change_of(world, KEY.sk(keys.RUN), unclaimed))
+    assert wake_ups(world) == before
+    router.route(control_of(world), change_of(world, KEY.sk(keys.RUN), item | {"claimId": "x"}))
+    assert wake_ups(world) == before + 1
+
+
+def test_a_job_that_has_not_ended_yet_sets_nothing_in_motion() -> None:
+    world = staged(pipeline(), until=WAITING)
+    before = contents(world)
+    record = JobRecord(
+        pipeline="orders",
+        schedule="stream",
+        date=KEY.date,
+        event=JobEvent.INFRA_TRIGGER_FAILURE,
+        attempt=1,
+        at=world.clock.now(),
+        reported_by="somebody",
+    )
+    router.route(control_of(world), change_of(world, "zzz", records.plain(record), Table.JOBLOG))
+    router.route(control_of(world), change_of(world, "zzz", None, Table.JOBLOG))
+    assert contents(world) == before
 
 
 # --------------------------------------------------------------------------------------------------------- retries
@@ -215,3 +273,19 @@ def test_a_config_that_is_written_past_our_api_is_followed() -> None:
     control_of(world).store.commit([Put(where, {"document": pipeline() | {"dryRun": True}})])
     settle(world)
     assert run_of(world).status is RunStatus.FAILED_FINAL
+
+
+def test_a_retry_without_the_outcome_that_decided_on_it_opens_nothing() -> None:
+    world = failed()
+    store = control_of(world).store
+    store.commit([Delete(record.key) for record in store.query(Table.JOBLOG, KEY.pk)])
+    router.retry_due(control_of(world), KEY, 1)
+    assert (run_of(world).status, run_of(world).attempt) == (RunStatus.FAILED, 1)
+
+
+def test_a_retry_that_is_due_twice_opens_one_attempt() -> None:
+    world = failed()
+    router.retry_due(control_of(world), KEY, 1)
+    opened = run_of(world)
+    router.retry_due(control_of(world), KEY, 1)
+    assert run_of(world) == opened

@@ -1,18 +1,20 @@
 """Claims: one claimant of an attempt, once its rules pass; what follows is as for every run."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from interlock.control import catalog, records, writing
-from interlock.control.attempts import claiming
+from interlock.control.attempts import claiming, opening
 from interlock.control.attempts.claiming import Claim
 from interlock.control.context import Settings
 from interlock.control.views.explain import explain
 from interlock.embedded.sqlite.database import AFTER_COMMIT, BEFORE_COMMIT
 from interlock.jobs.external import ExternalRunner
+from interlock.model.audit import AuditAction
 from interlock.model.config import JobType
 from interlock.model.errors import InvalidValueError, UnknownPipelineError
 from interlock.model.events import EventType
@@ -22,6 +24,7 @@ from interlock.ports.jobs import JobRunner
 from interlock.ports.store import Conflict, Write
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import Fault, SimulatedCrash, World
+from tests.control.test_auditing import ANN, Watched
 
 DAY = "2026-03-02"
 KEY = RunKey("gold", "stream", DAY)
@@ -314,3 +317,59 @@ def test_a_claim_needs_a_slot_of_the_pool_of_its_job() -> None:
     assert (full.claimed, full.later, full.reason) == (False, True, "the pool of its job is full")
     stage.report(JobEvent.SUCCESS)
     assert claiming.claim(control, silver, claim_id="b", by="b").claimed
+
+
+def test_a_claim_is_recorded_with_what_the_run_was_and_has_become() -> None:
+    stage = Stage()
+    store = Watched(stage.world.engine.store)
+    ann = replace(stage.world.engine.control, store=store).acting(ANN)
+    found = claiming.claim(ann, KEY, claim_id="hers", by="ann")
+    (made,) = [one for one in store.notes if one.action is AuditAction.RUN_CLAIMED]
+    assert (made.pipeline, made.date, made.subject) == ("gold", DAY, "hers")
+    assert made.before == {"status": "PENDING", "attempt": 1}
+    assert made.after == {"status": "RUNNING", "attempt": 1, "runId": found.run_id}
+    claiming.claim(ann, KEY, claim_id="hers", by="ann")
+    assert len([one for one in store.notes if one.action is AuditAction.RUN_CLAIMED]) == 1, "the same claim again"
+
+
+def test_a_run_that_cannot_be_opened_may_be_claimed_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others open and end it between two looks, or its config is changed under it."""
+    stage, tries = Stage(), list[str]()
+    monkeypatch.setattr(opening, "open_first_with", lambda control, current, start: tries.append(start.opened_by))
+    found = claiming.claim(stage.world.engine.control, KEY, claim_id="x", by="")
+    assert (found.claimed, found.later, found.attempt, found.run_id) == (False, True, None, "")
+    assert tries == ["a claim"] * 3, "a few times, not for ever; and nobody is named who has no name"
+
+
+def test_a_period_may_be_claimed_from_its_first_instant_on() -> None:
+    stage = Stage({**GOLD, "schedule": {"granularity": "hour"}})
+    assert stage.claim(key=RunKey("gold", "stream", f"{DAY}T08")).claimed
+    assert stage.claim(key=RunKey("gold", "stream", f"{DAY}T09")).later
+
+
+def test_a_claimed_run_of_a_tick_knows_its_tick_and_another_has_none() -> None:
+    stage = Stage({**GOLD, "schedule": {"cron": "0 7 * * *"}})
+    assert stage.claim(key=CRON).claimed
+    run = stage.world.run_of(CRON)
+    assert run is not None
+    assert run.tick_at == datetime(2026, 3, 2, 7, tzinfo=UTC)
+    undated = Stage()
+    undated.claim()
+    assert undated.run.tick_at is None
+
+
+def test_an_attempt_whose_rules_have_passed_is_claimed_with_the_slot_it_has() -> None:
+    """The lifecycle was faster with the rules, and not with the start."""
+    stage = Stage({**GOLD, "job": {"type": "external", "pool": "warehouse"}})
+    control = replace(stage.world.engine.control, settings=Settings(pools={"warehouse": 1}))
+    assert claiming.claim(control, KEY, claim_id="a", by="a").claimed
+    taken = stage.run
+    passed = structs.replace(
+        taken, status=RunStatus.PENDING, version=taken.version + 1, run_id="", claim_id="", claimed_by="", job_id=""
+    )
+    assert control.store.commit([records.put_run(passed, taken)]) is None
+    assert (passed.passed_at is not None, passed.slot) == (True, "warehouse#00000")
+    assert claiming.claim(control, KEY, claim_id="b", by="b").claimed
+    assert (stage.run.slot, stage.run.claimed_by) == ("warehouse#00000", "b")
+    stage.world._recorder.pump()
+    assert stage.events().count(EventType.VALIDATION_PASSED) == 1, "its rules have passed once"

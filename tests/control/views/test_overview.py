@@ -160,6 +160,16 @@ def test_sla_alerts_mark_the_cell_and_rank_the_lane() -> None:
     assert look(world).counts[Standing.BREACHED] == 1
 
 
+def test_an_alert_of_a_tick_before_the_first_column_marks_the_hour_it_was_given_in() -> None:
+    """Nothing opened the run of 09:00, which is not shown; its breach at 10:30 is."""
+    config = pipeline("a", schedule={"cron": "0 9 * * *"}, sla={"deadline": "10:30"})
+    world = played([config], "2026-03-02T11:30:00Z")
+    world.database.write(lambda connection: connection.execute("DELETE FROM control WHERE sk LIKE 'TRIGGER#%'"))
+    world.database.write(lambda connection: connection.execute("DELETE FROM control WHERE sk LIKE 'ACTIVE#%'"))
+    found = lane(world, "a", 1)
+    assert (found.cells, found.marks) == ("--", "b-")
+
+
 def test_a_breach_of_a_run_that_nothing_opened_is_seen() -> None:
     trigger = {"key": "ready", "check": "exists"}
     config = pipeline("a", schedule={"trigger": trigger}, sla={"deadline": "10:00", "dayOffset": 0})

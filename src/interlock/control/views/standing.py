@@ -133,8 +133,7 @@ def _of_runs(rows: Rows, now: datetime) -> Iterator[Stand]:
         latest[run.schedule] = max(latest.get(run.schedule, ""), run.date)
     states = {(one.schedule, one.date): one for one in rows.sla}
     for run in rows.runs:
-        recent = run.first_opened_at >= since or run.opened_at >= since
-        open_ = run.status is not RunStatus.COMPLETED and (recent or run.ended_at is None)
+        open_ = run.status is not RunStatus.COMPLETED and (run.opened_at >= since or run.ended_at is None)
         if run.date == latest[run.schedule] or open_:
             yield _of_run(rows, run, states.get((run.schedule, run.date)))
 
