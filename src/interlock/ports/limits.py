@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, cast
 
+import msgspec
+
 from interlock.model.errors import CommitRefusedError
 from interlock.model.numbers import encode_canonical
 from interlock.ports.store import (
@@ -37,6 +39,8 @@ _FLOAT_SMALLEST: Final = 1e-130
 # No JSON is more than one and a half times as large in DynamoDB (`[1,1,1]`: two bytes here, three there), keys apart.
 _SURELY_FITS: Final = MAX_ITEM_BYTES // 2
 
+_encode: Final = msgspec.json.Encoder().encode
+
 
 def check_commit(writes: Sequence[Write]) -> list[str | None]:
     """Refuse what no backend takes; the JSON of each put item, None in place of the other writes."""
@@ -59,10 +63,13 @@ def check_commit(writes: Sequence[Write]) -> list[str | None]:
     return encoded
 
 
-def encode_item(key: Key, item: Item) -> str:
-    """The JSON of an item whose values are known to be good; refused when it is too large."""
+def encode_item(key: Key, item: Item, *, floats: bool = True) -> str:
+    """The JSON of an item whose values are known to be good; refused when it is too large.
+
+    `floats`: may there be some? A whole one is written as an integer, and looking for them takes as long as the rest.
+    """
     try:
-        encoded = encode_canonical(item)
+        encoded = encode_canonical(item) if floats else _encode(item)
     except (TypeError, ValueError) as error:
         raise CommitRefusedError(f"{_name(key)}: the item is not JSON: {error}") from error
     if len(encoded) > _SURELY_FITS and (size := item_size(item)) > MAX_ITEM_BYTES:
@@ -103,7 +110,7 @@ def updated(write: Update, current: Mapping[str, Any] | None) -> Item:
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise CommitRefusedError(f"{_name(write.key)}: cannot add to {name}: {number!r} is not a number")
         item[name] = number + amount
-        if fault := _fault(item[name], 0):
+        if fault := _fault(item[name], 0, []):
             raise CommitRefusedError(f"{_name(write.key)}: {name}{fault}")
     for name in write.remove:
         item.pop(name, None)
@@ -113,8 +120,8 @@ def updated(write: Update, current: Mapping[str, Any] | None) -> Item:
 def _check_write(write: Write) -> tuple[str | None, int]:
     match write:
         case Put():
-            _check_attributes(write.key, write.item)
-            text = encode_item(write.key, write.item)
+            floats = _check_attributes(write.key, write.item)
+            text = encode_item(write.key, write.item, floats=floats)
             return text, len(text)
         case Update():
             _check_attributes(write.key, write.set)
@@ -155,33 +162,37 @@ def _check_names(write: Update) -> None:
             raise CommitRefusedError(f"{_name(write.key)}: cannot add {amount!r} to {name}: not an integer")
 
 
-def _check_attributes(key: Key, attributes: Mapping[str, Any]) -> None:
+def _check_attributes(key: Key, attributes: Mapping[str, Any]) -> bool:
+    """Refuse what is not JSON; are there floats?"""
     if "" in attributes:
         raise CommitRefusedError(f"{_name(key)}: an attribute has an empty name")
-    if fault := _fault(attributes, 0):
+    floats: list[float] = []
+    if fault := _fault(attributes, 0, floats):
         raise CommitRefusedError(f"{_name(key)}: {fault.lstrip('. ')}")
+    return bool(floats)
 
 
-def _fault(value: object, depth: int) -> str | None:
+def _fault(value: object, depth: int, floats: list[float]) -> str | None:
     """What is wrong with a value and where in it; None for good JSON. The path is only built when it is needed.
 
     Every commit is checked, so the exact types come first: they are nearly all there is, and `isinstance` is slow.
     """
     kind = type(value)
     if kind is dict:
-        return _mapping_fault(cast(dict[Any, Any], value), depth) if depth <= MAX_DEPTH else _too_deep()
+        return _mapping_fault(cast(dict[Any, Any], value), depth, floats) if depth <= MAX_DEPTH else _too_deep()
     if value is None or kind is bool or isinstance(value, str):
         return None
     if isinstance(value, int):
         return None if -_INT_LIMIT < value < _INT_LIMIT else " is an integer of more than 38 digits"
     if isinstance(value, float):
+        floats.append(value)
         return _float_fault(value)
     if depth > MAX_DEPTH:
         return _too_deep()
     if isinstance(value, Mapping):
-        return _mapping_fault(value, depth)
+        return _mapping_fault(value, depth, floats)
     if isinstance(value, list | tuple):
-        faults = ((index, _fault(inner, depth + 1)) for index, inner in enumerate(value))
+        faults = ((index, _fault(inner, depth + 1, floats)) for index, inner in enumerate(value))
         return next((f"[{index}]{fault}" for index, fault in faults if fault), None)
     return f" is of type {type(value).__name__}, which is not JSON"
 
@@ -199,7 +210,7 @@ def _float_fault(value: float) -> str | None:
     return None
 
 
-def _mapping_fault(value: Mapping[Any, Any], depth: int) -> str | None:
+def _mapping_fault(value: Mapping[Any, Any], depth: int, floats: list[float]) -> str | None:
     for name, inner in value.items():
         if type(name) is not str and not isinstance(name, str):
             return f" has the name {name!r}, which is not text"
@@ -207,7 +218,7 @@ def _mapping_fault(value: Mapping[Any, Any], depth: int) -> str | None:
         kind = type(inner)
         if kind is str or inner is None or kind is bool or (kind is int and -_SMALL < inner < _SMALL):
             continue
-        if fault := _fault(inner, depth + 1):
+        if fault := _fault(inner, depth + 1, floats):
             return f".{name}{fault}"
     return None
 
