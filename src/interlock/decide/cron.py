@@ -16,15 +16,18 @@ from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from functools import lru_cache
 from itertools import islice, pairwise, takewhile
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-from cronsim import CronSim, CronSimError
 
 from interlock.model.config import Schedule
 from interlock.model.errors import InvalidValueError
 from interlock.model.periods import Granularity, Period, period_of
 from interlock.model.times import to_local, to_utc, zone
+
+if TYPE_CHECKING:
+    # Loaded by the first cron expression: a function that meets none starts sooner.
+    from cronsim import CronSim
 
 _SECOND: Final = timedelta(seconds=1)
 _FIELDS: Final = ("minute", "hour", "day-of-month", "month", "day-of-week")
@@ -192,7 +195,9 @@ def _times_of(minute: str, hour: str) -> tuple[time, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _fields(expr: str) -> CronSim:
+def _fields(expr: str) -> "CronSim":
+    from cronsim import CronSim
+
     return CronSim(expr, _REFERENCE)
 
 
@@ -223,7 +228,9 @@ def _cron_of(schedule: Schedule) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _parsed(expr: str) -> CronSim:
+def _parsed(expr: str) -> "CronSim":
+    from cronsim import CronSimError
+
     fields = expr.split()
     macro = MACROS.get(expr.strip().lower())
     if macro is not None:
@@ -232,7 +239,7 @@ def _parsed(expr: str) -> CronSim:
         # cronsim reads six fields too, the first for seconds; a period shorter than a minute does not exist here.
         raise InvalidValueError(f"cron {expr!r} has {len(fields)} field(s), not five: {_ADVICE}")
     try:
-        parsed = CronSim(expr, _REFERENCE)
+        parsed = _fields(expr)
     except CronSimError as error:
         raise InvalidValueError(_explanation(expr, fields, str(error))) from error
     except ValueError as error:
@@ -252,8 +259,10 @@ def _explanation(expr: str, fields: list[str], problem: str) -> str:
 
 
 def _readable(expr: str) -> bool:
+    from cronsim import CronSimError
+
     try:
-        CronSim(expr, _REFERENCE)
+        _fields(expr)
     except CronSimError:
         return False
     return True
