@@ -82,7 +82,9 @@ def test_what_the_config_says_is_expected_whatever_ran(schedule: Schedule, sla: 
 )
 def test_else_days_are_expected_unless_the_latest_runs_were_hours(latest: str, expected: Granularity) -> None:
     for sla in (None, Sla(deadline="10:00", ready_by="09:00")):
-        assert expected_granularity(Schedule(trigger=LANDED), sla, lambda: runs(latest)) is expected
+        for include in (None, Include(dates=["2026-03-09"])):
+            schedule = Schedule(trigger=LANDED, include=include)
+            assert expected_granularity(schedule, sla, lambda: runs(latest)) is expected
 
 
 def expected_after(history: str) -> Granularity:
@@ -134,5 +136,7 @@ def test_the_calendar_is_asked_about_the_day_of_the_tick() -> None:
     by_sensor = Schedule(exclude=weekends)
     assert calendar_reason(by_sensor, {}, parse_period("2026-03-08T10")) is not None
     assert calendar_reason(by_sensor, {}, parse_period("2026-03-06T10")) is None
+    nightly = Schedule(cron="0 8 * * 1-5", exclude=weekends)
+    assert calendar_reason(nightly, {}, parse_period("2026-03-08")) is not None  # a rerun of a day without a tick
     included = Schedule(include=Include(dates=["2026-03-31"]))
     assert calendar_reason(included, {}, parse_period("2026-03-30")) == "2026-03-30 is not an inclusion date"

@@ -41,10 +41,28 @@ def test_ten_hourly_keys_never_reach_the_quota() -> None:
         (SensorUse(expiring=49), 1),
         (SensorUse(bytes=900_000), 1),
         (SensorUse(bytes=999_000), 0),
+        # The largest sensor there may be, and what is kept beside it.
+        (SensorUse(bytes=1_000_000 - 65 * 1024), 1),
+        (SensorUse(bytes=1_000_000 - 65 * 1024 + 1), 0),
     ],
 )
 def test_how_many_writes_fit_whatever_they_are(use: SensorUse, fits: int) -> None:
     assert room(use, QUOTA) == fits
+
+
+@pytest.mark.parametrize(
+    ("use", "expiring", "fits"),
+    [
+        (SensorUse(kept=9_999), False, True),
+        (SensorUse(kept=10_000), False, False),
+        (SensorUse(expiring=49_999), True, True),
+        (SensorUse(expiring=50_000), True, False),
+        (SensorUse(bytes=268_435_356), False, True),
+        (SensorUse(bytes=268_435_357), False, False),
+    ],
+)
+def test_what_a_pipeline_may_have_where_nobody_says_otherwise(use: SensorUse, expiring: bool, fits: bool) -> None:
+    assert (refusal(use, SensorQuota(), expiring=expiring, size=100, replaced=None) == "") is fits
 
 
 @pytest.mark.parametrize(
@@ -53,7 +71,7 @@ def test_how_many_writes_fit_whatever_they_are(use: SensorUse, fits: int) -> Non
         (SensorUse(kept=9), False, 100, None, ""),
         (SensorUse(kept=10), False, 100, None, "it has 10 sensors, as many as"),
         (SensorUse(kept=10), False, 100, 50, ""),
-        (SensorUse(expiring=50), True, 100, None, "sensors that expire"),
+        (SensorUse(expiring=50), True, 100, None, "it has 50 sensors that expire, as many as"),
         (SensorUse(bytes=999_950), False, 100, None, "bytes_per_pipeline"),
         (SensorUse(bytes=999_950), False, 100, 60, ""),
         # Just what there is room for, and one more.
@@ -71,4 +89,4 @@ def test_how_many_writes_fit_whatever_they_are(use: SensorUse, fits: int) -> Non
 )
 def test_what_is_refused(use: SensorUse, expiring: bool, size: int, replaced: int | None, reported: str) -> None:
     found = refusal(use, QUOTA, expiring=expiring, size=size, replaced=replaced)
-    assert (reported in found) if reported else not found
+    assert (reported in found) if reported else found == ""

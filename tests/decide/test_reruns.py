@@ -136,10 +136,10 @@ OBSTACLES: list[tuple[str, Run | None, list[RerunRecord], str | None, bool, bool
         "2026-03-02 is excluded: calendar us-federal",
         False,
         True,
-        RerunRefusal.EXCLUDED,
+        RerunRefusal("excluded"),
         "2026-03-02 is excluded: calendar us-federal",
     ),
-    ("excluded, never ran", None, [], "it is a Sunday", True, False, RerunRefusal.EXCLUDED, "it is a Sunday"),
+    ("excluded, never ran", None, [], "it is a Sunday", True, False, RerunRefusal("excluded"), "it is a Sunday"),
     (
         "active",
         a_run(RunStatus.RUNNING),
@@ -147,7 +147,7 @@ OBSTACLES: list[tuple[str, Run | None, list[RerunRecord], str | None, bool, bool
         None,
         False,
         True,
-        RerunRefusal.ACTIVE,
+        RerunRefusal("active"),
         "the run is active: attempt 1 is RUNNING",
     ),
     (
@@ -157,7 +157,7 @@ OBSTACLES: list[tuple[str, Run | None, list[RerunRecord], str | None, bool, bool
         None,
         True,
         False,
-        RerunRefusal.ACTIVE,
+        RerunRefusal("active"),
         "the run is active: attempt 1 is FAILED",
     ),
     (
@@ -167,7 +167,7 @@ OBSTACLES: list[tuple[str, Run | None, list[RerunRecord], str | None, bool, bool
         None,
         True,
         True,
-        RerunRefusal.JOB_RUNNING,
+        RerunRefusal("job-running"),
         "the job of attempt 1 is still running: ask again when it has ended",
     ),
     (
@@ -177,7 +177,7 @@ OBSTACLES: list[tuple[str, Run | None, list[RerunRecord], str | None, bool, bool
         None,
         False,
         False,
-        RerunRefusal.BUDGET,
+        RerunRefusal("budget"),
         "manual rerun budget used up: 3 of 3 (job.maxManualReruns)",
     ),
     (
@@ -187,7 +187,7 @@ OBSTACLES: list[tuple[str, Run | None, list[RerunRecord], str | None, bool, bool
         None,
         False,
         False,
-        RerunRefusal.UNCHANGED,
+        RerunRefusal("unchanged"),
         "attempt 1 succeeded and no sensor it reads has changed since: force runs it all the same",
     ),
 ]
@@ -216,7 +216,7 @@ def test_the_first_obstacle_is_named(
 def test_a_job_that_cannot_be_asked_about_is_not_said_to_run(schedule: str, option: str, force: bool) -> None:
     run = replace(a_run(RunStatus.FAILED_FINAL, FinalReason.POLL_EXHAUSTED), schedule=schedule)
     verdict = decide(a_request(force=force), run, [], job_unknown="no right to ask Glue")
-    assert verdict.code is RerunRefusal.JOB_UNKNOWN
+    assert verdict.code is RerunRefusal("job-unknown")
     assert verdict.reason == (
         "nobody knows whether the job of attempt 1 is over: its target could not be asked (no right to ask Glue). "
         "Ask again; if it still cannot be asked, look there, and once the job is over run "

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.decide.retries import RetryVerdict, after_failure, retry_source, trigger_retry_delay
+from interlock.decide.retries import RetryVerdict, after_failure, no_retry_left, retry_source, trigger_retry_delay
 from interlock.model.config import Job, JobType
 from interlock.model.durations import Duration
 from interlock.model.run import FailureCategory, RerunRecord, Source
@@ -95,6 +95,13 @@ def test_each_budget_is_counted_from_its_own_records(
     verdict = after_failure(a_job(), category, records(*had))
     source = CODE if category is FailureCategory.PERMANENT else TRANSIENT
     assert verdict == RetryVerdict(retry, source, budget, used, timedelta(0), reason)
+
+
+def test_a_run_of_which_no_retry_is_known_has_had_none() -> None:
+    assert no_retry_left(a_job(code=0), FailureCategory.PERMANENT, {}) == (
+        "code retry budget used up: 0 of 0 (job.maxCodeRetries); the failure is PERMANENT, and"
+        " job.maxRetries (0 of 2 used) is for failures that may pass by themselves"
+    )
 
 
 def test_no_budget_is_no_retry() -> None:

@@ -10,7 +10,6 @@ from interlock.config.stored import read_stored
 from interlock.decide.checks import RuleResult
 from interlock.decide.why import Explanation, Mark, explain, explain_invalid
 from interlock.decide.why_facts import AttemptFact, Facts, RuleFact
-from interlock.decide.why_words import clock, distance, span
 from interlock.model.config import Check, PipelineConfig
 from interlock.model.keys import RunKey
 from interlock.model.run import FinalReason, Run, RunStatus, SlaKind, SlaOutcome, SlaState, Source
@@ -93,6 +92,24 @@ def test_a_waiting_run() -> None:
         "the rules are evaluated at once when up, row-count changes, and every 5m: by 08:35 EST again",
         "09:00 EST (in 30m): the window closes; then it is held; for 1d a write that makes the rules pass re-opens it",
     ]
+
+
+def test_who_opened_a_run_first_is_only_said_where_it_is_known() -> None:
+    """The events of the first attempt may be gone; what opened the latest one has not opened the first."""
+    again = run(RunStatus.PENDING, attempt=2, source=Source.REOPEN, opened_by="a write of rows")
+    reopened = AttemptFact(number=2, source="reopen", opened_by="a write of rows")
+    first = AttemptFact(number=1, source="first", opened_by="cron 0 8 * * *")
+    assert lines(explain(facts(again, attempts=(first, reopened))), "Opened") == [
+        "08:00 EST (30m ago) by cron 0 8 * * *"
+    ]
+    assert lines(explain(facts(again, attempts=(reopened,))), "Opened") == ["08:00 EST (30m ago)"]
+    unsaid = run(RunStatus.PENDING, opened_by="")
+    assert lines(explain(facts(unsaid)), "Opened") == ["08:00 EST (30m ago) by first"]
+
+
+def test_a_day_of_a_sensor_is_asked_about_by_its_own_date() -> None:
+    by_sensor = config(schedule={"trigger": {"key": "up", "check": "exists"}, "exclude": {"weekends": True}})
+    assert lines(explain(facts(config=by_sensor)), "Calendar") == ["2026-03-02 is not excluded"]
 
 
 def test_a_sensor_nobody_wrote() -> None:
@@ -387,23 +404,6 @@ def test_an_invalid_config_explains_itself() -> None:
 def test_an_explanation_is_json_and_back() -> None:
     found = explain(facts(run(RunStatus.PENDING)))
     assert msgspec.json.decode(msgspec.json.encode(found), type=Explanation) == found
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"), [(0, "0s"), (45, "45s"), (61, "1m"), (3600 + 12 * 60 + 5, "1h12m"), (90_000, "1d1h")]
-)
-def test_spans(seconds: int, text: str) -> None:
-    assert span(timedelta(seconds=seconds)) == text
-
-
-def test_distances_and_clocks() -> None:
-    assert distance(NOW, NOW) == "now"
-    assert distance(NOW + timedelta(minutes=5), NOW) == "in 5m"
-    assert distance(NOW - timedelta(hours=2), NOW) == "2h ago"
-    assert clock(NOW, "UTC", NOW) == "13:30Z"
-    assert clock(NOW, "UTC", NOW + timedelta(days=1)) == "2026-03-02 13:30Z"
-    # Late in the evening in UTC it is still the same day in New York.
-    assert clock(NOW, "America/New_York", datetime(2026, 3, 3, 2, tzinfo=UTC)) == "08:30 EST"
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,8 @@ def _runs() -> Iterator[tuple[str, Explanation]]:
         ),
     )
     yield "failed without a reason", explain(facts(run(RunStatus.FAILED)))
+    second = run(RunStatus.FAILED, attempt=2, message="lost executor", retry_at=NOW + 5 * MINUTE, job_id="j-2")
+    yield "failed a second time", explain(facts(second, attempts=ATTEMPTS[:1]))
     yield "done", explain(facts(run(RunStatus.COMPLETED, ended_at=ENDED), attempts=ATTEMPTS, rules_at=ENDED))
     done = run(RunStatus.COMPLETED, attempt=2, ended_at=ENDED)
     yield "done, its output is watched", explain(facts(done, config=config(postRun=POST), config_changed=True))
@@ -156,6 +158,22 @@ def _runs() -> Iterator[tuple[str, Explanation]]:
         "held for longer than it can be re-opened",
         explain(facts(msgspec.structs.replace(late, ended_at=NOW - timedelta(hours=24)))),
     )
+    held_before = AttemptFact(
+        number=1, source="first", opened_at=OPENED, ended_at=ENDED, outcome="held", error="1 of 2 rules pass"
+    )
+    reopened = AttemptFact(number=2, source="reopen", opened_by="a write of rows", opened_at=NOW - MINUTE)
+    open_again = run(
+        RunStatus.PENDING, attempt=2, source=Source.REOPEN, opened_at=NOW - MINUTE, opened_by="a write of rows"
+    )
+    yield "held, and re-opened", explain(facts(open_again, attempts=(held_before, reopened)))
+    yield (
+        "held, re-opened, and its rules pass",
+        explain(facts(open_again, attempts=(held_before, reopened), rules=(PASSING, THERE))),
+    )
+    held_again = msgspec.structs.replace(
+        open_again, status=RunStatus.FAILED_FINAL, final_reason=held, ended_at=NOW - MINUTE
+    )
+    yield "held, re-opened, and held again", explain(facts(held_again, attempts=(held_before, reopened)))
     # The day of a tick at 08:00 ends at midnight, which is 05:00 in UTC.
     midnight = datetime(2026, 3, 3, 5, tzinfo=UTC)
     for seconds in (-1, 0):

@@ -51,12 +51,11 @@ def reach(config: PipelineConfig, sensor: Sensor) -> Reach | None:
     own = period_of_write(sensor.key, sensor.data)
     if own.problem:
         return None  # about no run at all: it fails every rule that reads it
-    return Reach(own.period) if own.period is not None else _ALL
+    return Reach(own.period)
 
 
 def observed(config: PipelineConfig, sensor: Sensor) -> Reach:
     """The runs that anything in a config, its trigger and post-run rules included, could connect with this write."""
     if any(rule.period == "any" and key_matches(rule.key, sensor.key) for rule in config.validation.rules):
         return _ALL
-    own = period_of_write(sensor.key, sensor.data).period
-    return Reach(own) if own is not None else _ALL
+    return Reach(period_of_write(sensor.key, sensor.data).period)

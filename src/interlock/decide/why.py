@@ -116,10 +116,17 @@ def _opened(facts: Facts) -> Iterator[Line]:
             yield Line(f"its time {'was' if past else 'is'} {facts.when(facts.tick_at)}")
         yield from (Line(f"waits for {one}", Mark.FAIL) for one in facts.awaited_upstreams)
         return
-    first = next((one.opened_by for one in facts.attempts if one.number == 1), "") or run.opened_by
-    yield Line(f"{facts.when(run.first_opened_at)} by {first or run.source.value}")
+    by = _first_opened_by(facts, run)
+    yield Line(facts.when(run.first_opened_at) + (f" by {by}" if by else ""))
     if facts.config_changed:
         yield Line("the config has changed since: this attempt keeps the one it was opened with")
+
+
+def _first_opened_by(facts: Facts, run: Run) -> str:
+    """What opened the first attempt. A later attempt of a run whose events are gone does not know it."""
+    if run.attempt == 1:
+        return run.opened_by or run.source.value
+    return next((one.opened_by for one in facts.attempts if one.number == 1), "")
 
 
 def _calendar(facts: Facts) -> Iterator[Line]:
