@@ -1,6 +1,7 @@
 """Cron on the wall clock: gaps, overlaps, periods, and the laws that hold between the five functions."""
 
-from datetime import UTC, datetime, timedelta
+import re
+from datetime import UTC, date, datetime, timedelta
 from itertools import islice, pairwise
 
 import pytest
@@ -88,6 +89,24 @@ def test_bad_expressions_are_named(expr: str, says: str) -> None:
         check_cron(expr)
     assert says in str(caught.value)
     assert repr(expr) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("macro", "written"),
+    [
+        ("@hourly", "0 * * * *"),
+        ("@daily", "0 0 * * *"),
+        ("@midnight", "0 0 * * *"),
+        ("@weekly", "0 0 * * 0"),
+        ("@monthly", "0 0 1 * *"),
+        ("@yearly", "0 0 1 1 *"),
+        ("@annually", "0 0 1 1 *"),
+    ],
+)
+def test_a_macro_of_crontab_is_answered_by_what_it_means(macro: str, written: str) -> None:
+    with pytest.raises(InvalidValueError, match=f"write '{re.escape(written)}'"):
+        check_cron(macro)
+    check_cron(written)
 
 
 @pytest.mark.parametrize(
@@ -286,6 +305,12 @@ def test_the_ends_of_the_calendar_have_no_ticks() -> None:
     assert next_tick(yearly, at("9997-01-01T00:00")) is None
     assert previous_tick(yearly, at("0003-01-01T00:00")) is None
     assert previous_tick(schedule("0 0 * * *"), at("0001-01-03T12:00")) is None
+    daily = schedule("0 12 * * *")
+    assert ticks_on(daily, date(1, 1, 3)) == ticks_on(daily, date(9999, 12, 29)) == []
+    first, last = next_tick(daily, at("0001-01-04T00:00")), previous_tick(daily, at("9999-12-27T13:00"))
+    assert [first] == ticks_on(daily, date(1, 1, 4))
+    assert [last] == ticks_on(daily, date(9999, 12, 27))
+    assert next_tick(daily, at("9999-12-28T00:00")) is None
     # The first minute there is has none before it to be the run of.
     assert previous_tick(schedule("* * * * *", period="previous"), at("0001-01-04T00:01")) is None
 

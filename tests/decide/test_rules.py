@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.decide.rules import RuleResult, Verdict, evaluate
+from interlock.decide.checks import RuleResult
+from interlock.decide.rules import Verdict, evaluate
 from interlock.decide.sensors import run_scope
 from interlock.model.config import Check, Mode, Rule
 from interlock.model.periods import parse_period

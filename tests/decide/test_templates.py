@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.decide.templates import Secret, SecretText, fill, resolve, run_variables, secret_names, template_names
+from interlock.decide.templates import (
+    Secret,
+    SecretText,
+    fill,
+    for_jobs,
+    resolve,
+    run_variables,
+    secret_names,
+    template_names,
+)
 from interlock.model.errors import InvalidValueError
 from interlock.model.keys import RunKey
 
@@ -125,6 +134,17 @@ SECRETS = {
 }
 
 
+SETTINGS = (
+    "INTERLOCK_TOKEN",
+    "INTERLOCK_STORE",
+    "INTERLOCK_URL",
+    "INTERLOCK_CONFIG",
+    "INTERLOCK_CA_FILE",
+    "INTERLOCK_CLIENT_CERT",
+    "INTERLOCK_CLIENT_KEY",
+)
+
+
 def test_a_secret_stays_a_name_until_it_is_resolved() -> None:
     config = {
         "url": "https://${INTERLOCK_SECRET_X}@${INTERLOCK_BUCKET}/$${x}",
@@ -156,16 +176,37 @@ def test_a_secret_of_the_environment_is_not_filled_in() -> None:
     assert {name for name in variables if name.startswith("INTERLOCK")} == {"INTERLOCK_A"}
 
 
+@pytest.mark.parametrize("name", ["file:..x/y..", "file:a/..b", "ssm:/../a", "secretsmanager:/x"])
+def test_what_looks_like_a_way_out_of_the_folder_of_secrets_but_is_none(name: str) -> None:
+    assert filled({"a": f"${{{name}}}"}) == {"a": SecretText(("", Secret(name), ""))}
+
+
+def test_an_unknown_name_is_answered_by_those_that_there_are() -> None:
+    with pytest.raises(InvalidValueError) as caught:
+        filled({"a": "${DAY}"})
+    said = str(caught.value)
+    assert "DATE, HOUR, PERIOD, PIPELINE, SCHEDULE, RUN_ID, ATTEMPT, INTERLOCK_* environment variables" in said
+    assert "${file:...}, ${secretsmanager:...}, ${ssm:...}" in said
+    assert "INTERLOCK_BUCKET" not in said, "what is set where the controller runs is not for everybody"
+
+
+def test_the_settings_of_the_controller_are_not_given_to_jobs() -> None:
+    assert for_jobs(dict.fromkeys(SETTINGS, "x") | {"INTERLOCK_BUCKET": "lake", "PATH": "/bin"}) == {
+        "INTERLOCK_BUCKET": "lake"
+    }
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("${INTERLOCK_TOKEN}", "is a setting of the controller itself"),
-        ("${INTERLOCK_STORE}", "is a setting of the controller itself"),
-        ("${INTERLOCK_URL}", "is a setting of the controller itself"),
-        ("${INTERLOCK_CONFIG}", "is a setting of the controller itself"),
+        *((f"${{{name}}}", "is a setting of the controller itself") for name in SETTINGS),
         ("${file:}", "name the secret"),
         ("${file:../x}", "not a file below the folder"),
         ("${file:/etc/passwd}", "not a file below the folder"),
+        ("${file:a/../../x}", "not a file below the folder"),
+        ("${file:..}", "not a file below the folder"),
+        ("${file:a\0b}", "not a file below the folder"),
+        ("${secretsmanager:}", "name the secret"),
         ("${ssm:}", "name the secret"),
         ("${vault:x}", "is not known"),
     ],

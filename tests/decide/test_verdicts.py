@@ -3,9 +3,11 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from interlock.decide.checks import RuleResult
 from interlock.decide.verdicts import Verdicts, read_verdicts, remember, with_history, write_verdicts
@@ -57,20 +59,21 @@ def test_a_rule_without_a_verdict_yet_is_shown_as_it_stands() -> None:
     assert with_history([result(True)], known)[0].since == at(3)
 
 
-def changed_often(actual: str, rules: int = 1) -> Verdicts:
+def changed_often(*, changes: int, size: int) -> Verdicts:
+    """The verdicts of forty rules that have all changed so many times, as a text of this size."""
     known = Verdicts()
-    for minute in range(20):
-        known = remember(known, [result(minute % 2 == 0, actual)] * rules, "a summary", at(minute))
-    return known
+    for minute in range(changes):
+        known = remember(known, [result(minute % 2 == 0)] * 40, "", at(minute))
+    return replace(known, summary="s" * (size - len(msgspec.json.encode(known)) - len('"summary":"",')))
 
 
 def test_a_text_that_grows_too_long_forgets_the_oldest_verdicts_first() -> None:
-    spare = (16_000 - len(write_verdicts(changed_often("")))) // 20
-    fitting, longer = changed_often("x" * spare), changed_often("x" * (spare + 1))
-    assert len(read_verdicts(write_verdicts(fitting)).rules[0]) == 20
-    assert read_verdicts(write_verdicts(longer)) == Verdicts("a summary", (longer.rules[0][-4:],))
-    many = changed_often("x" * 200, rules=40)
-    assert read_verdicts(write_verdicts(many)) == Verdicts("a summary")
+    for changes, fewer in ((6, 4), (4, 0)):
+        fits, longer = (changed_often(changes=changes, size=size) for size in (16_000, 16_001))
+        assert len(write_verdicts(fits)) == 16_000
+        assert read_verdicts(write_verdicts(fits)) == fits
+        kept = tuple(one[-fewer:] for one in longer.rules) if fewer else ()
+        assert read_verdicts(write_verdicts(longer)) == Verdicts(longer.summary, kept)
 
 
 @given(st.lists(st.booleans(), max_size=60), st.integers(1, 40), st.text(max_size=300))

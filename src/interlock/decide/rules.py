@@ -15,8 +15,6 @@ from interlock.decide.sensors import RunScope, reading_of, select
 from interlock.model.config import Mode, Rule
 from interlock.model.sensor import Sensor
 
-__all__ = ["RuleResult", "Verdict", "evaluate"]
-
 _FAILURES_SHOWN: Final = 3
 
 

@@ -28,7 +28,7 @@ class Verdicts(msgspec.Struct, frozen=True, omit_defaults=True):
 def read_verdicts(text: str) -> Verdicts:
     """The verdicts of a stored text; none when there is none, or it is something else."""
     try:
-        return msgspec.json.decode(text, type=Verdicts) if text else Verdicts()
+        return msgspec.json.decode(text, type=Verdicts)
     except msgspec.DecodeError:
         return Verdicts()
 

@@ -11,9 +11,10 @@ from interlock.control.catalog import Stored
 from interlock.control.views import pipeline_views, run_views
 from interlock.control.views.run_views import Attempt, RunDetail
 from interlock.decide import calendars, cron, expected, plan, sensors, sla, why
+from interlock.decide.checks import RuleResult
 from interlock.decide.expected import expected_granularity, expected_in, is_expected
 from interlock.decide.real_periods import no_such_period
-from interlock.decide.rules import RuleResult, evaluate
+from interlock.decide.rules import evaluate
 from interlock.decide.watchdog import trigger_deadline
 from interlock.decide.why_facts import AttemptFact, Facts, NotableEvent, RuleFact
 from interlock.model import keys
