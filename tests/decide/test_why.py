@@ -107,6 +107,14 @@ def test_who_opened_a_run_first_is_only_said_where_it_is_known() -> None:
     assert lines(explain(facts(unsaid)), "Opened") == ["08:00 EST (30m ago) by first"]
 
 
+def test_a_run_without_a_lease_is_given_up_by_nobody() -> None:
+    leased, free = (
+        explain(facts(run(RunStatus.RUNNING, triggered_at=OPENED, lease_until=until))) for until in (NOW, None)
+    )
+    assert any("the watchdog gives it up" in line for line in lines(leased, "Next"))
+    assert not any("the watchdog gives it up" in line for line in lines(free, "Next"))
+
+
 def test_a_day_of_a_sensor_is_asked_about_by_its_own_date() -> None:
     by_sensor = config(schedule={"trigger": {"key": "up", "check": "exists"}, "exclude": {"weekends": True}})
     assert lines(explain(facts(config=by_sensor)), "Calendar") == ["2026-03-02 is not excluded"]
