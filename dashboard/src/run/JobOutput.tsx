@@ -25,6 +25,11 @@ export function JobOutput({ pipeline, runId, attempt, running }: Props) {
     const stopped = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let offset = 0;
+    // No event tells of what a job writes: while it runs and somebody looks, it is asked.
+    const again = () => {
+      if (document.hidden) timer = setTimeout(again, AGAIN);
+      else void read();
+    };
     const read = async () => {
       try {
         const piece = await readOutput(pipeline, runId, offset, stopped.signal);
@@ -34,7 +39,7 @@ export function JobOutput({ pipeline, runId, attempt, running }: Props) {
         setText((before) => (before + piece.text).slice(-KEPT));
         setLink(safeLink(piece.link));
         setState(piece.complete ? "complete" : "");
-        if (!piece.complete && (more || running)) timer = setTimeout(() => void read(), more ? 0 : AGAIN);
+        if (!piece.complete && (more || running)) timer = setTimeout(again, more ? 0 : AGAIN);
       } catch (error) {
         if (!stopped.signal.aborted) setState(error instanceof Error ? error.message : String(error));
       }
