@@ -276,10 +276,8 @@ def check_job(control: Control, task: Task) -> Output:
     if run is None:
         return {"event": SUPERSEDED}
     outcome = records.outcome_of(control.store, run)
-    if outcome is not None:
-        return {"event": outcome.event.value}
-    if run.status is not RunStatus.RUNNING:
-        return {"event": SUPERSEDED}
+    if outcome is not None or run.status is not RunStatus.RUNNING:
+        return _ended(outcome)
     config = _config_of(control, run)
     cancelling.stop_job(control, config, run)
     status = _ask(control, config, run)
@@ -287,11 +285,17 @@ def check_job(control: Control, task: Task) -> Output:
         record = starting.job_record(run, status, control.now(), by=starting.BY_LIFECYCLE)
         if control.store.commit([_same_attempt(run), records.put_outcome(record, run)]) is not None:
             # Somebody else has said what became of the job, or the attempt is over: that counts.
-            return check_job(control, task)
-        return {"event": record.event.value}
+            current = _run_of(control, task)
+            return _ended(None if current is None else records.outcome_of(control.store, current))
+        return _ended(record)
     if status is not None:
         _seen_running(control, task)
     return _poll_again(control, config, run, seen, status)
+
+
+def _ended(outcome: JobRecord | None) -> Output:
+    """What became of the job; without an outcome, the attempt is not the current one any more."""
+    return {"event": SUPERSEDED if outcome is None else outcome.event.value}
 
 
 def _ask(control: Control, config: PipelineConfig, run: Run) -> JobStatus | None:
