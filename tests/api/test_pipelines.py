@@ -5,6 +5,7 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from interlock.extras import Extra
 from interlock.jobs import registry
 from interlock.jobs.registry import Registered
 from tests.api.running import GOLD, pipeline, problem, until
@@ -30,7 +31,7 @@ def test_applying_a_pipeline(api: httpx.Client) -> None:
 
 
 def test_a_job_whose_package_is_missing_is_refused(api: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    missing = Registered("interlock.jobs.aws.glue:TARGET", package="no_such_package", extra="aws")
+    missing = Registered("interlock.jobs.aws.glue:TARGET", Extra("aws", "no_such_package", "no_such_package"))
     monkeypatch.setattr(registry, "BUILT_IN", {**registry.BUILT_IN, "glue": missing})
     document = pipeline("unstartable", job={"type": "glue", "config": {"jobName": "etl"}})
     found = problem(api.put(f"{V1}/pipelines/unstartable", json=document), 422, "invalid-config")

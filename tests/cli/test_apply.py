@@ -13,6 +13,7 @@ from interlock.cli.store_access import find_target, reading
 from interlock.control import catalog
 from interlock.embedded.clock import SystemClock
 from interlock.embedded.process import discovery
+from interlock.extras import Extra
 from interlock.jobs import registry
 from interlock.jobs.registry import Registered
 from tests.cli.test_main import Outcome, run
@@ -115,7 +116,7 @@ def test_json(capsys: pytest.CaptureFixture[str], project: Path) -> None:
 def test_a_job_whose_package_is_missing_is_an_error(
     capsys: pytest.CaptureFixture[str], project: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    missing = Registered("interlock.jobs.aws.glue:TARGET", package="no_such_package", extra="aws")
+    missing = Registered("interlock.jobs.aws.glue:TARGET", Extra("aws", "no_such_package", "no_such_package"))
     monkeypatch.setattr(registry, "BUILT_IN", {**registry.BUILT_IN, "glue": missing})
     job = "{type: glue, config: {jobName: etl}}"
     (project / "pipelines/gold.yaml").write_text(PIPELINE.replace("{type: external}", job))

@@ -6,6 +6,7 @@ import pytest
 
 from interlock.config.loader import load_paths
 from interlock.embedded.targets import abilities, make_targets
+from interlock.extras import Extra
 from interlock.jobs import registry
 from interlock.jobs.registry import LazyRunner, Registered, load_target, make_runner, startable_types, why_unavailable
 from interlock.jobs.secrets import SecretStore
@@ -46,7 +47,7 @@ def test_a_type_without_a_target_says_so() -> None:
 
 @pytest.fixture
 def without_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    needs = Registered("interlock.jobs.external:TARGET", "no_such_package", "aws")
+    needs = Registered("interlock.jobs.external:TARGET", Extra("aws", "no_such_package", "no_such_package"))
     monkeypatch.setattr(registry, "BUILT_IN", {**registry.BUILT_IN, JobType.GLUE: needs})
 
 

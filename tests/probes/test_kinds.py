@@ -15,6 +15,7 @@ import psutil
 import pytest
 from moto import mock_aws
 
+from interlock import extras
 from interlock.decide.probes import fill_probe
 from interlock.jobs.secrets import SecretStore
 from interlock.model.config import Probe, ProbeType
@@ -265,7 +266,7 @@ def test_s3_counts_what_lies_below_a_prefix(probes: Probes, monkeypatch: pytest.
 
 def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch, probes: Probes) -> None:
     assert registry.missing_probes() == {}
-    monkeypatch.setattr(registry, "find_spec", lambda name: None)
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
     missing = registry.missing_probes()
     assert "pip install 'interlock[sql]'" in missing[ProbeType.SQL]
     assert "pip install 'interlock[aws]'" in missing[ProbeType.S3]

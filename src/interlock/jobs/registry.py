@@ -7,11 +7,11 @@ needs and is not installed is known without importing it, and said when a config
 import threading
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Final
 
 import msgspec
 
+from interlock.extras import AWS, Extra
 from interlock.model.config import JobType
 from interlock.model.errors import InterlockError, JobStartError
 from interlock.ports.job_targets import JobTarget, TargetSettings
@@ -20,11 +20,10 @@ from interlock.ports.jobs import JobOutput, JobRequest, JobRunner, JobStarted, J
 
 
 class Registered(msgspec.Struct, frozen=True):
-    """Where the target of a type is, and the package it cannot do without, with the extra that brings it."""
+    """Where the target of a type is, and what it cannot do without."""
 
     where: str
-    package: str = ""
-    extra: str = ""
+    needs: Extra | None = None
 
 
 BUILT_IN: Final[Mapping[str, Registered]] = {
@@ -33,11 +32,11 @@ BUILT_IN: Final[Mapping[str, Registered]] = {
     JobType.AIRFLOW: Registered("interlock.jobs.airflow.target:TARGET"),
     JobType.DATABRICKS: Registered("interlock.jobs.databricks.target:TARGET"),
     JobType.EXTERNAL: Registered("interlock.jobs.external:TARGET"),
-    JobType.GLUE: Registered("interlock.jobs.aws.glue:TARGET", package="boto3", extra="aws"),
-    JobType.EMR: Registered("interlock.jobs.aws.emr:TARGET", package="boto3", extra="aws"),
-    JobType.EMR_SERVERLESS: Registered("interlock.jobs.aws.emr_serverless:TARGET", package="boto3", extra="aws"),
-    JobType.STEP_FUNCTION: Registered("interlock.jobs.aws.step_function:TARGET", package="boto3", extra="aws"),
-    JobType.LAMBDA: Registered("interlock.jobs.aws.lambda_function:TARGET", package="boto3", extra="aws"),
+    JobType.GLUE: Registered("interlock.jobs.aws.glue:TARGET", AWS),
+    JobType.EMR: Registered("interlock.jobs.aws.emr:TARGET", AWS),
+    JobType.EMR_SERVERLESS: Registered("interlock.jobs.aws.emr_serverless:TARGET", AWS),
+    JobType.STEP_FUNCTION: Registered("interlock.jobs.aws.step_function:TARGET", AWS),
+    JobType.LAMBDA: Registered("interlock.jobs.aws.lambda_function:TARGET", AWS),
 }
 
 
@@ -51,12 +50,7 @@ def why_unavailable(type_: str) -> str:
     found = BUILT_IN.get(type_)
     if found is None:
         return "" if type_ in foreign_targets() else f"jobs of type {type_} cannot be started by this installation"
-    if found.package and find_spec(found.package) is None:
-        return (
-            f"jobs of type {type_} need the package {found.package}, which is not installed:"
-            f" pip install 'interlock[{found.extra}]'"
-        )
-    return ""
+    return "" if found.needs is None else found.needs.why_missing(f"jobs of type {type_}")
 
 
 def load_target(type_: str) -> JobTarget:

@@ -6,7 +6,6 @@ Nothing is imported before it is needed. What a kind needs and is not installed 
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -15,6 +14,7 @@ from msgspec.structs import replace
 from interlock.decide.literal_secrets import echoes, literal_values
 from interlock.decide.masking import Masks
 from interlock.decide.templates import resolve
+from interlock.extras import AWS, SQL, Extra
 from interlock.jobs.registry import close_runner
 from interlock.model.config import ProbeType
 from interlock.model.errors import InterlockError, ProbeError
@@ -22,11 +22,8 @@ from interlock.ports.job_targets import RunAs
 from interlock.ports.probes import ProbeRequest
 from interlock.ports.secrets import Secrets
 
-# The package that a kind cannot do without, and the extra that brings it.
-_NEEDED: Final[Mapping[ProbeType, tuple[str, str]]] = {
-    ProbeType.SQL: ("sqlalchemy", "sql"),
-    ProbeType.S3: ("boto3", "aws"),
-}
+# What a kind cannot do without.
+_NEEDED: Final[Mapping[ProbeType, Extra]] = {ProbeType.SQL: SQL, ProbeType.S3: AWS}
 
 
 class Kind(Protocol):
@@ -49,13 +46,8 @@ class ProbeSettings:
 
 def why_unavailable(type_: ProbeType) -> str:
     """What keeps this installation from looking, and what to do; "" if nothing is known to."""
-    package, extra = _NEEDED.get(type_, ("", ""))
-    if package and find_spec(package) is None:
-        return (
-            f"probes of type {type_} need the package {package}, which is not installed:"
-            f" pip install 'interlock[{extra}]'"
-        )
-    return ""
+    needed = _NEEDED.get(type_)
+    return "" if needed is None else needed.why_missing(f"probes of type {type_}")
 
 
 def missing_probes() -> dict[ProbeType, str]:
