@@ -107,6 +107,20 @@ def test_who_opened_a_run_first_is_only_said_where_it_is_known() -> None:
     assert lines(explain(facts(unsaid)), "Opened") == ["08:00 EST (30m ago) by first"]
 
 
+def test_an_excluded_day_promises_no_alert() -> None:
+    promised = msgspec.structs.replace(SLA, breach_at=NOW + timedelta(hours=1))
+    assert any("SLA breach" in line for line in lines(explain(facts(sla=promised)), "Next"))
+    excluded = explain(facts(sla=promised, withheld="2026-03-02 is a holiday"))
+    assert not lines(excluded, "Next")
+
+
+def test_an_alert_that_is_due_is_about_to_be_given() -> None:
+    for seconds, said in ((0, "about to be given"), (1, "unless it is done by then")):
+        due = msgspec.structs.replace(SLA, breach_at=NOW + timedelta(seconds=seconds))
+        (line,) = [one for one in lines(explain(facts(sla=due)), "Next") if "SLA breach" in one]
+        assert line.endswith(f"SLA breach, {said}")
+
+
 def test_a_run_without_a_lease_is_given_up_by_nobody() -> None:
     leased, free = (
         explain(facts(run(RunStatus.RUNNING, triggered_at=OPENED, lease_until=until))) for until in (NOW, None)
