@@ -59,8 +59,10 @@ def test_the_worst_of_several_runs_is_shown_and_all_are_counted() -> None:
     for letter in (Letter.DONE, Letter.FAILED, Letter.RUNNING):
         lane.put(1, letter)
     lane.put(2, Letter.DONE)
+    lane.put(3, Letter.DONE)
+    lane.put(3, Letter.DONE)
     lane.put(None, Letter.FAILED)
-    assert (lane.cells, lane.multiple) == ("-fd-", {"1": 3})
+    assert (lane.cells, lane.multiple) == ("-fdd", {"1": 3, "3": 2})
 
 
 def test_every_letter_hides_what_is_less_bad() -> None:

@@ -477,6 +477,34 @@ KEY = RunKey("gold", "stream", "2026-03-02")
 TERMS = Sla(deadline="10:00", ready_by="08:00", expected_duration=HALF_HOUR, max_duration=Duration(hours=4))
 
 
+def test_a_state_is_what_the_config_defines_before_anything_has_come_of_it() -> None:
+    found = state_of(replace(TERMS, critical=True), sensor(), KEY, "v1", hour(1))
+    assert found == SlaState(
+        pipeline="gold",
+        schedule="stream",
+        date="2026-03-02",
+        version=1,
+        config_version="v1",
+        deadline="10:00",
+        ready_by="08:00",
+        ready_by_at=at("2026-03-03T08:00"),
+        warning_at=at("2026-03-03T09:30"),
+        breach_at=at("2026-03-03T10:00"),
+        relative_warning_at=hour(4.5),
+        relative_breach_at=hour(5),
+        first_arrival=hour(1),
+        critical=True,
+    )
+    bare = state_of(Sla(max_duration=Duration(hours=4)), sensor(), KEY, "v1")
+    assert (bare.ready_by, bare.ready_by_at, bare.relative_breach_at, bare.critical) == ("", None, None, False)
+
+
+def test_a_state_that_has_ended_stays_ended_when_its_config_changes() -> None:
+    ended = replace(state_of(TERMS, sensor(), KEY, "v1"), outcome=MET, closed_at=hour(9), back_fill=True)
+    later = carried_over(state_of(replace(TERMS, deadline="11:00"), sensor(), KEY, "v2"), ended)
+    assert (later.outcome, later.closed_at, later.back_fill) == (MET, hour(9), True)
+
+
 def test_a_state_that_says_the_same_is_the_same_record() -> None:
     before = replace(state_of(TERMS, sensor(), KEY, "v1", hour(1)), version=4, fired={W: hour(9)}, ready_at=hour(8))
     assert carried_over(state_of(TERMS, sensor(), KEY, "v2", hour(1)), before) is before

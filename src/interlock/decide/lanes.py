@@ -9,7 +9,7 @@ from bisect import bisect_left
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -23,6 +23,7 @@ _HOUR: Final = timedelta(hours=1)
 _DAY: Final = timedelta(days=1)
 # What a zone may be away from UTC, and a period's own day from the day of its tick (`period: previous`).
 _BESIDE: Final = timedelta(days=2)
+_PeriodOfTick = Literal["current", "previous"]
 
 
 class Bucket(StrEnum):
@@ -179,7 +180,7 @@ def due_between(schedule: Schedule, since: datetime, until: datetime) -> list[Du
 
 @lru_cache(maxsize=10_000)
 def _due_on_days(
-    cron: str, timezone: str, period: str, first: date, last: date
+    cron: str, timezone: str, period: _PeriodOfTick, first: date, last: date
 ) -> tuple[tuple[str, ...], tuple[Due, ...]]:
     """The ticks of some days, and their instants. Kept for all pipelines of the same cron, and for all of a day."""
     days = (first + timedelta(days=offset) for offset in range((last - first).days + 1))
@@ -194,6 +195,6 @@ def due_around(schedule: Schedule, columns: Columns) -> list[Due]:
 
 
 @lru_cache(maxsize=100_000)
-def _due_on(cron: str, timezone: str, period: str, day: date) -> tuple[Due, ...]:
-    schedule = Schedule(cron=cron, timezone=timezone, period="previous" if period == "previous" else "current")
+def _due_on(cron: str, timezone: str, period: _PeriodOfTick, day: date) -> tuple[Due, ...]:
+    schedule = Schedule(cron=cron, timezone=timezone, period=period)
     return tuple(Due(tick.at.isoformat(), day, str(tick.period)) for tick in ticks_on(schedule, day))
