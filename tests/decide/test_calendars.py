@@ -31,6 +31,7 @@ def day(text: str) -> date:
         (Exclude(weekends=True), "2026-03-08", "2026-03-08 is excluded: it is a Sunday (weekends)"),
         (Exclude(weekends=True), "2026-03-09", None),
         (Exclude(holidays="US"), "2026-12-25", "2026-12-25 is excluded: Christmas Day (holidays US)"),
+        (Exclude(holidays="USA"), "2026-12-25", "2026-12-25 is excluded: Christmas Day (holidays USA)"),
         (Exclude(holidays="US"), "2026-12-24", None),
         # 4 July 2026 is a Saturday and 1 January 2028 too: the Friday before is the day off.
         (Exclude(holidays="US"), "2026-07-03", "2026-07-03 is excluded: Independence Day (observed) (holidays US)"),

@@ -527,11 +527,26 @@ def test_an_arrival_starts_the_clock_of_max_duration_and_no_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("since", "pending"),
-    [(0, [R, W, B]), (8, [R, W, B]), (8.5, [W, B]), (9.5, [B]), (10, [B]), (10.5, [])],
+    ("sla", "since", "pending"),
+    [
+        (state(R, W, B), 0, [R, W, B]),
+        (state(R, W, B), 8, [R, W, B]),
+        (state(R, W, B), 8.5, [W, B]),
+        (state(R, W, B), 9.5, [B]),
+        (state(R, W, B), 10, [B]),
+        (state(R, W, B), 10.5, []),
+        (state(R), 8, [R]),
+        (state(R), 8.5, []),
+        (state(B), 9.5, [B]),
+        (state(B), 10.5, []),
+        # The clock of maxDuration is that of a sensor which did come.
+        (state(RW, RB), 24, [RW, RB]),
+    ],
 )
-def test_nothing_is_promised_for_an_instant_that_nobody_watched(since: float, pending: list[SlaKind]) -> None:
-    assert list(next_instants(watched_from(state(R, W, B), hour(since)))) == pending
+def test_nothing_is_promised_for_an_instant_that_nobody_watched(
+    sla: SlaState, since: float, pending: list[SlaKind]
+) -> None:
+    assert list(next_instants(watched_from(sla, hour(since)))) == pending
 
 
 @pytest.mark.parametrize(
