@@ -20,6 +20,8 @@ KEY = "-----BEGIN KEY-----\nMIIEvQIBADAN\nab\n-----END KEY-----"
         (["abc", "abcdef"], "abcdef abc", "*** ***"),
         ([KEY], "bad key: MIIEvQIBADAN ab", "bad key: *** ab"),
         ([KEY], KEY, HIDDEN),
+        # A line of eight characters or more is a secret of its own.
+        (["first\n12345678\n1234567"], "12345678 1234567", "*** 1234567"),
     ],
 )
 def test_secrets_are_hidden(secrets: list[str], text: str, hidden: str) -> None:
@@ -42,6 +44,8 @@ def test_the_beginning_of_a_secret_is_seen(text: str, held: int) -> None:
         ("aXa", "see: aXa", 3),
         ("aXa", "see: aXa.", 0),
         ("aXa", "aXa aX", 2),
+        # Of several beginnings the longest.
+        ("aXaY", "see: aXa", 3),
     ],
 )
 def test_a_whole_secret_is_not_shown_up_to_where_another_may_begin(secret: str, text: str, held: int) -> None:

@@ -35,6 +35,7 @@ def nearest(schedule: dict[str, Any], period: str, **parts: Any) -> list[str] | 
 
 DAILY = {"cron": "0 8 * * *"}
 HOURLY = {"cron": "0 * * * *"}
+MIDNIGHT = {"cron": "0 0 * * *", "timezone": "America/New_York"}
 QUARTERS = {"cron": "*/15 * * * *"}
 
 
@@ -58,6 +59,10 @@ QUARTERS = {"cron": "*/15 * * * *"}
         ({"cron": "0 8 * * 1-5"}, "2026-03-07", ["2026-03-06", "2026-03-09"]),
         ({"cron": "0 8 1 1 *"}, "2026-07-01", ["2026-01-01", "2027-01-01"]),
         (HOURLY | {"timezone": "America/New_York"}, "2026-03-08T02", ["2026-03-08T01", "2026-03-08T03"]),
+        # That day has 25 hours: its tick lies more than a day before its last half hour.
+        (MIDNIGHT, "2026-11-01T2330", ["2026-11-01"]),
+        (MIDNIGHT | {"period": "previous"}, "2026-11-01T2330", ["2026-11-01"]),
+        ({"cron": "0 0 1 * *", "timezone": "America/New_York"}, "2026-11-01T2330", ["2026-11-01"]),
         (DAILY | {"trigger": TRIGGER}, "2026-03-02", None),
         ({"cron": "0 8 * * 1-5", "trigger": TRIGGER}, "2026-03-07", None),
         ({"cron": "0 8 * * 1-5", "trigger": TRIGGER}, "2026-03-07T08", ["2026-03-06", "2026-03-09"]),
@@ -75,6 +80,10 @@ def test_periods_and_the_nearest_that_are_real(
     schedule: dict[str, Any], period: str, expected: list[str] | None
 ) -> None:
     assert nearest(schedule, period) == expected
+
+
+def test_before_the_first_tick_there_is_only_the_one_after() -> None:
+    assert nearest({"cron": "0 8 29 2 *"}, "0003-01-03") == ["0004-02-29"]
 
 
 def test_a_cascade_opens_days_that_its_cron_does_not() -> None:
@@ -132,3 +141,6 @@ def test_a_period_is_real_if_and_only_if_a_tick_has_it_and_the_nearest_are_real(
     if found is not None:
         assert 1 <= len(found.nearest) <= 2
         assert all(no_such_period(config, schedule, one) is None for one in found.nearest)
+        holding = period_of(period.at, cron.granularity(expr))
+        if no_such_period(config, schedule, holding) is None:
+            assert holding in found.nearest, "what holds it, or the first of what it holds, is meant"

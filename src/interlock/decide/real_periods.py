@@ -84,11 +84,13 @@ def _steps(period: Period, by: int) -> Iterator[Period]:
 
 
 def _of_ticks(schedule: Schedule, period: Period, wanted: Granularity) -> list[Period]:
-    start = period.start(zone(schedule.timezone))
-    before: Period | None = None
+    # From the beginning of what holds this period: no earlier tick is for it, nor for anything in it.
+    start = period_of(period.at, wanted).start(zone(schedule.timezone))
+    earlier = cron.previous_tick(schedule, start - _A_MOMENT)
+    before = None if earlier is None else earlier.period
     after: Period | None = None
     inside: list[Period] = []
-    for tick in cron.ticks_between(schedule, start - wanted.length - _A_MOMENT, _END):
+    for tick in cron.ticks_between(schedule, start - _A_MOMENT, _END):
         if tick.period.at >= period.ends:
             after = tick.period
             break
@@ -96,15 +98,5 @@ def _of_ticks(schedule: Schedule, period: Period, wanted: Granularity) -> list[P
             inside.append(tick.period)
         else:
             before = tick.period
-    if not inside:
-        beside = (before or _last_before(schedule, period), after)
-        inside = [one for one in beside if one is not None]
-    return inside[:1] + inside[-1:]
-
-
-def _last_before(schedule: Schedule, period: Period) -> Period | None:
-    """The period of the last tick that is wholly before this one."""
-    tick = cron.previous_tick(schedule, period.start(zone(schedule.timezone)))
-    while tick is not None and tick.period.ends > period.at:
-        tick = cron.previous_tick(schedule, tick.at - tick.at.resolution)
-    return None if tick is None else tick.period
+    found = inside or [one for one in (before, after) if one is not None]
+    return found[:1] + found[-1:]
