@@ -5,9 +5,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from interlock.control import config_files
-from interlock.control.config_files import ConfigFolder, InvalidFile
+from interlock.control import catalog, config_files
+from interlock.control.config_files import ConfigFolder, FilesRead, InvalidFile
 from interlock.model.events import Event, EventType
+from interlock.ports.store import Put
 from tests.safety.faults import FaultyWorld
 from tests.safety.stage import control_of, pipeline, staged
 
@@ -120,3 +121,68 @@ def test_the_file_of_a_pipeline_is_known_and_that_of_another_is_not() -> None:
     assert len(config_files.folders(control.store)) == 2
     assert config_files.file_of(control.store, "ofb") == "/b/x.yaml"
     assert config_files.file_of(control.store, "gold") is None
+
+
+def changed_parts(of: FaultyWorld, since: int) -> list[str]:
+    """The records of folders that were written since a position of the changes."""
+    found = of.database.read("SELECT sk FROM changes WHERE seq > ? AND sk LIKE 'FOLDER%' ORDER BY sk", (since,))
+    return [sk.partition("#")[0] for (sk,) in found]
+
+
+def test_a_folder_of_very_many_pipelines_is_remembered_whole_and_only_what_changed_is_written_again() -> None:
+    stage = world()
+    control, key = control_of(stage), config_files.folder_key("/etc/interlock")
+    many = ConfigFolder(
+        folder="/etc/interlock", pipelines={f"p{number:04d}": f"{number}.yaml" for number in range(1001)}
+    )
+    assert config_files.read_folder(control.store, key) == ConfigFolder()
+    head = stage.database.head()
+    config_files.remember(control, key, many, ConfigFolder())
+    assert changed_parts(stage, head) == ["FOLDER", "FOLDER_PART", "FOLDER_PART", "FOLDER_PART"]
+    assert config_files.read_folder(control.store, key) == many
+    moved = replace(many, pipelines=many.pipelines | {"p0700": "moved.yaml"})
+    head = stage.database.head()
+    config_files.remember(control, key, moved, many)
+    assert changed_parts(stage, head) == ["FOLDER", "FOLDER_PART"]
+    assert config_files.folders(control.store) == [moved]
+    head = stage.database.head()
+    config_files.remember(control, key, moved, moved)
+    assert changed_parts(stage, head) == []
+    few = replace(many, pipelines={"p0001": "1.yaml"})
+    config_files.remember(control, key, few, moved)
+    assert config_files.read_folder(control.store, key) == few
+
+
+def test_a_folder_that_an_earlier_version_remembered_in_one_record_is_read_and_kept() -> None:
+    stage = world()
+    control, key = control_of(stage), config_files.folder_key("/etc/interlock")
+    control.store.commit([Put(key, {"folder": FOLDER.folder, "pipelines": FOLDER.pipelines})])
+    assert config_files.read_folder(control.store, key) == FOLDER
+    lost = replace(FOLDER, lost="it is not there", lost_since=SINCE)
+    config_files.remember(control, key, lost, FOLDER)
+    assert config_files.read_folder(control.store, key) == lost
+
+
+def test_what_was_read_of_a_folder_is_remembered_of_that_folder_and_written_once() -> None:
+    stage = world()
+    store, key = control_of(stage).store, config_files.folder_key("/etc/interlock")
+    assert config_files.read_files(store, key) is None
+    read = FilesRead(digest="d", in_force="v", warnings=2)
+    config_files.remember_files(store, key, read)
+    head = stage.database.head()
+    config_files.remember_files(store, key, read)
+    assert (stage.database.head(), config_files.read_files(store, key)) == (head, read)
+    assert config_files.read_files(store, config_files.folder_key("/elsewhere")) is None
+    config_files.remember_files(store, key, replace(read, in_force="w"))
+    assert config_files.read_files(store, key) == replace(read, in_force="w")
+
+
+def test_the_versions_in_force_are_told_apart_and_one_that_is_not_stored_has_none() -> None:
+    stage = world()
+    store = control_of(stage).store
+    stored = catalog.stored(store, "orders")
+    assert stored is not None
+    found = config_files.versions_in_force(store, ["unknown", "orders"])
+    assert list(found.items()) == [("orders", stored.version), ("unknown", "")]
+    assert config_files.digest_of(found) == config_files.digest_of(dict(found))
+    assert config_files.digest_of(found) != config_files.digest_of(found | {"unknown": "v1"})

@@ -63,10 +63,12 @@ def test_a_run_counts_once_and_what_was_late_is_a_breach() -> None:
     happened(into, EventType.SLA_RECOVERED, date="2026-03-02", marginSeconds=-60)
     happened(into, EventType.SLA_RECOVERED, date="2026-03-03", marginSeconds=60)
     happened(into, EventType.SLA_RECOVERED, date="2026-03-04", marginSeconds=-1)
+    happened(into, EventType.SLA_RECOVERED, date="2026-03-05", marginSeconds=0)
+    happened(into, EventType.SLA_RECOVERED, date="2026-03-06")
     happened(into, EventType.SLA_RECOVERED, date="2026-02-01", marginSeconds=-9999, backFill=True)
     found = stats.collect(into.store, NOW, days=1).sla
-    assert (found.runs, found.met, found.recovered, found.breached) == (4, 1, 3, 2)
-    assert found.compliance == 0.5
+    assert (found.runs, found.met, found.recovered, found.breached) == (6, 1, 5, 2)
+    assert found.compliance == 0.666667
 
 
 def test_runs_of_one_date_of_two_pipelines_are_two_and_each_has_its_own_figures() -> None:

@@ -1,15 +1,20 @@
 """How runs turned out, and which come next."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from interlock.config.stored import read_stored
-from interlock.control import catalog
+from interlock.control import catalog, records
 from interlock.control.views import trend
+from interlock.model import keys
 from interlock.model.config import PipelineConfig
 from interlock.model.errors import UnknownPipelineError
-from interlock.model.run import Word
+from interlock.model.events import EventType
+from interlock.model.keys import RunKey, Table
+from interlock.model.run import Run, RunStatus, Source, Word
+from interlock.ports.store import Delete
+from interlock.simulation.world import World
 from tests.control.played import pipeline, played, ready
 
 
@@ -149,3 +154,76 @@ def test_the_runs_to_come_of_several_schedules_are_in_order_and_bounded(monkeypa
     assert trend.upcoming(store, "a", now, days=2).items == items[:3]
     read = trend.read(store, "a", now, days=1).items
     assert [(one.date, one.schedule) for one in read] == [("2026-03-02", "x"), ("2026-03-02", "y")]
+
+
+def put_runs(world: World, margins: list[int]) -> None:
+    """Completed runs of `a`, the last on 2026-03-02, that were done so many seconds before they were due."""
+    at = world.clock.now()
+    for index, margin in enumerate(margins):
+        date = (at.date() - timedelta(days=index)).isoformat()
+        run = Run(
+            pipeline="a",
+            schedule="cron",
+            date=date,
+            status=RunStatus.COMPLETED,
+            version=1,
+            attempt=1,
+            source=Source.FIRST,
+            config_version="v1",
+            opened_at=at,
+            first_opened_at=at,
+            updated_at=at,
+            triggered_at=at,
+            ended_at=at + timedelta(seconds=margin),
+            first_completed_at=at + timedelta(seconds=margin),
+        )
+        met = records.event(
+            EventType.SLA_MET, run.key, at, "met", breachAt="2026-03-02T10:00:00Z", marginSeconds=margin
+        )
+        world.engine.store.commit([records.put_run(run, None), records.put_event(met)])
+
+
+def test_margins_and_durations_are_ranked_by_values_that_were_measured() -> None:
+    world = played([pipeline("a")], "2026-03-02T07:30:00Z")
+    put_runs(world, [700, *range(20, 0, -1), 800])
+    found = trend.read(world.engine.store, "a", world.clock.now(), days=20)
+    assert [one.margin_seconds for one in found.items] == [*range(2, 21), 700], "only of the last twenty days"
+    assert (found.finish.p10, found.finish.p50, found.finish.p90) == (3.0, 11.0, 19.0)
+    assert (found.duration.p50, found.duration.p95) == (11.0, 20.0)
+
+
+def test_a_verdict_stands_although_an_alert_of_the_same_run_comes_after_it() -> None:
+    world = played([pipeline("a")], "2026-03-02T07:30:00Z")
+    put_runs(world, [60])
+    key = RunKey("a", "cron", "2026-03-02")
+    late = records.event(EventType.RELATIVE_SLA_BREACH, key, world.clock.now(), "late", breachAt="2026-03-02T09:00:00Z")
+    world.engine.store.commit([records.put_event(late)])
+    (item,) = trend.read(world.engine.store, "a", world.clock.now(), days=1).items
+    assert (item.sla, item.margin_seconds, item.breach_at) == ("met", 60, datetime(2026, 3, 2, 10, tzinfo=UTC))
+
+
+def test_a_run_without_a_deadline_breaches_by_its_duration_while_its_clock_runs_and_has_no_breach_afterwards() -> None:
+    schedule = {"trigger": {"key": "go", "check": "exists"}, "evaluation": {"window": "5h"}}
+    steps = [{"at": "2026-03-02T08:00:00Z", "sensor": "a/go", "data": {}}]
+    world = played([pipeline("a", schedule=schedule, sla={"maxDuration": "2h"})], "2026-03-02T08:30:00Z", steps=steps)
+    store = world.engine.store
+    (waiting,) = trend.read(store, "a", world.clock.now(), days=1).items
+    assert waiting.breach_at == datetime(2026, 3, 2, 10, tzinfo=UTC)
+    store.commit([Delete(records.run_record(RunKey("a", "stream", "2026-03-02"), keys.SLA))])
+    (unknown,) = trend.read(store, "a", world.clock.now(), days=1).items
+    assert unknown.breach_at is None
+
+
+def test_a_run_of_a_schedule_that_is_gone_has_no_breach() -> None:
+    world = played(
+        [pipeline("a", sla={"deadline": "10:00"})], "2026-03-02T08:30:00Z", steps=[ready("2026-03-02T08:10:00Z")]
+    )
+    document = pipeline("a", sla={"deadline": "10:00"}, schedule={"id": "other", "cron": "0 8 * * *"})
+    config = read_stored(document, {})
+    assert isinstance(config, PipelineConfig)
+    catalog.apply_config(world.engine.control, config, document)
+    world.engine.store.commit(
+        [Delete(record.key) for record in world.engine.store.query(Table.EVENTS, keys.pipeline_pk("a"))]
+    )
+    (item,) = trend.read(world.engine.store, "a", world.clock.now(), days=1).items
+    assert (item.schedule, item.completed_at is not None, item.breach_at) == ("cron", True, None)

@@ -1,5 +1,7 @@
 """The watchdog finds what was lost: triggers of every period, cascades, attempts that nothing drives."""
 
+import dataclasses
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -19,7 +21,7 @@ from interlock.model.events import Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import FinalReason, Marker, RunStatus, SlaKind, Source
 from interlock.model.times import parse_instant
-from interlock.ports.store import Delete, Put
+from interlock.ports.store import Delete, Item, Key, Put, Record, Store
 from tests.safety.faults import FaultyWorld
 from tests.safety.stage import KEY, control_of, count_events, has, later, pipeline, run_of, settle, staged, write
 
@@ -496,3 +498,58 @@ def test_a_period_that_is_due_has_its_sla_although_nothing_has_opened_it() -> No
     control_of(world).store.commit([Delete(records.run_record(KEY, keys.SLA))])
     watchdog.run(control_of(world))
     assert has(world, keys.SLA)
+
+
+# ------------------------------------------------------------------------------------------------- what a pass reads
+
+
+class Counted:
+    """A store that remembers what is read of `orders`, statement by statement."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.queries: list[str] = []
+        self.read: list[list[str]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    def get(self, key: Key) -> Item | None:
+        return self.get_many([key])[0]
+
+    def get_many(self, wanted: Sequence[Key]) -> list[Item | None]:
+        self.read += [[key.sk for key in wanted]] if wanted[0].pk == KEY.pk else []
+        return list(self._store.get_many(wanted))
+
+    def query(self, table: Table, pk: str, prefix: str = "", **options: Any) -> list[Record]:
+        self.queries += [prefix] if pk == KEY.pk else []
+        return self._store.query(table, pk, prefix, **options)
+
+
+HOURLY: Final = {"cron": "0 * * * *", "trigger": {"key": "ready", "check": "exists", "deadline": ":30"}}
+BY_SENSOR: Final = {"trigger": {"key": "ready", "check": "exists", "deadline": "23:00"}}
+
+
+@pytest.mark.parametrize(
+    ("parts", "ahead", "queries"),
+    [
+        ({"schedule": {"cron": "0 * * * *"}}, ["TRIGGER#cron#2026-03-05T12"], 4),
+        ({}, ["SENSOR#ready", "TRIGGER#stream#2026-03-03", "TRIGGER#stream#2026-03-04"], 5),
+        ({"schedule": HOURLY}, ["SENSOR#ready", *(f"TRIGGER#cron#2026-03-05T{hour}" for hour in (10, 11, 12))], 5),
+        ({"schedule": BY_SENSOR, "sla": {"deadline": "23:00", "dayOffset": 0}}, ["SENSOR#ready"], 6),
+    ],
+    ids=["cron", "trigger", "trigger of hours", "trigger with an SLA"],
+)
+def test_a_quiet_pass_reads_the_runs_its_checks_ask_for_in_one_statement(
+    parts: dict[str, Any], ahead: list[str], queries: int
+) -> None:
+    written = [
+        {"at": "+10m", "sensor": f"orders/ready#2026-03-0{day}", "data": dict(READY)} for day in (3, 4) if not parts
+    ]
+    world = staged(pipeline(**parts), until=NOON, steps=written)
+    watchdog.run(control_of(world))
+    world.clock.move_to(world.clock.now() + timedelta(minutes=5))
+    store = Counted(control_of(world).store)
+    assert watchdog.run(dataclasses.replace(control_of(world), store=store)) == []
+    assert [sorted(names) for names in store.read] == [["APPLIED", "CONFIG"], ahead]
+    assert len(store.queries) == len(set(store.queries)) == queries
