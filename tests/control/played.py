@@ -4,6 +4,7 @@ from typing import Any
 
 from interlock.simulation.scenario import inline_scenario
 from interlock.simulation.world import World
+from tests.safety.stage import nothing_was_given_up
 
 
 def pipeline(name: str, **changes: Any) -> dict[str, Any]:
@@ -21,6 +22,7 @@ def played(pipelines: list[dict[str, Any]], until: str, **fields: Any) -> World:
     """The controller after a scenario that begins on Monday 2026-03-02 at 07:00Z."""
     world = World(inline_scenario(start="2026-03-02T07:00:00Z", until=until, pipelines=pipelines, **fields))
     world.play()
+    nothing_was_given_up(world)
     return world
 
 

@@ -17,7 +17,7 @@ from interlock.model.run import Run, RunStatus
 from interlock.ports.store import Delete, Put
 from interlock.simulation.scenario import inline_scenario
 from tests.safety.faults import FaultyWorld
-from tests.safety.stage import pipeline
+from tests.safety.stage import nothing_was_given_up, pipeline, settle
 
 NAMES: Final = ("a", "b", "c")
 
@@ -43,7 +43,9 @@ def world_of(size: int = 1, *, until: str = "+5m", deadlines: dict[str, str] | N
         pools={"small": size},
         jobs={name: [{"after": "10m", "result": "success"}] for name in NAMES},
     )
-    return FaultyWorld(scenario).finish()
+    world = FaultyWorld(scenario).finish()
+    nothing_was_given_up(world)
+    return world
 
 
 def run(world: FaultyWorld, name: str) -> Run:
@@ -133,7 +135,7 @@ def test_the_watchdog_gives_back_what_got_lost_and_wakes_the_next() -> None:
     names = {"pipeline": gone.pipeline, "schedule": gone.schedule, "date": gone.date}
     control_of(world).store.commit([Put(where, names | {"attempt": "1", "since": "2026-03-05T00:00:00Z"})])
     pools.repair(control_of(world))
-    world._settle(world.clock.now())
+    settle(world)
     assert slots(world) == {"SLOT#00000": "b"}
 
 
@@ -141,7 +143,7 @@ def test_the_watchdog_leaves_what_is_in_use() -> None:
     world = world_of(1)
     before = (slots(world), line(world))
     pools.repair(control_of(world))
-    world._settle(world.clock.now())
+    settle(world)
     assert (slots(world), line(world)) == before
 
 
@@ -321,7 +323,7 @@ def test_a_slot_that_is_given_back_calls_the_first_in_line_and_wakes_nobody_else
     assert (called_to(world, "b"), called_to(world, "c")) == ("00000", None)
     assert line(world) == ["c"]
     assert {name: wake_ups(world, name) - before[name] for name in before} == {"b": 1, "c": 0}
-    world._settle(world.clock.now())
+    settle(world)
     assert (run(world, "b").status, run(world, "b").slot) == (RunStatus.RUNNING, "small#00000")
     assert line_records(world) == ["AGED# c", "PLACE c", "WAIT# c"]
 
@@ -360,7 +362,7 @@ def test_a_change_that_is_delivered_again_wakes_whom_it_had_called() -> None:
     before = wake_ups(world, "b")
     pools.give_back(control_of(world), over)
     assert wake_ups(world, "b") == before + 1
-    world._settle(world.clock.now())
+    settle(world)
     taken = wake_ups(world, "b")
     pools.give_back(control_of(world), over)
     assert wake_ups(world, "b") == taken, "who has taken the slot is left alone"
@@ -388,7 +390,7 @@ def test_who_is_called_and_not_ready_any_more_passes_the_slot_on() -> None:
     control = control_of(world)
     pools.give_back(control, ends(world, "a"))
     writing.write_sensor(control, "b", "ready", {"status": "no"})
-    world._settle(world.clock.now())
+    settle(world)
     assert statuses(world)[1:] == [RunStatus.PENDING, RunStatus.RUNNING]
     assert slots(world) == {"SLOT#00000": "c"}
     assert line_records(world) == []
@@ -400,7 +402,7 @@ def test_who_is_called_and_then_cancelled_passes_the_slot_on() -> None:
     pools.give_back(control, ends(world, "a"))
     cancelling.cancel(control, run(world, "b").key)
     assert slots(world) == {"SLOT#00000": "b"}, "until its change is routed"
-    world._settle(world.clock.now())
+    settle(world)
     assert statuses(world)[1:] == [RunStatus.FAILED_FINAL, RunStatus.RUNNING]
     assert slots(world) == {"SLOT#00000": "c"}
     assert line_records(world) == []
@@ -409,7 +411,7 @@ def test_who_is_called_and_then_cancelled_passes_the_slot_on() -> None:
 def test_who_is_cancelled_in_the_line_leaves_it() -> None:
     world = world_of(1)
     cancelling.cancel(control_of(world), run(world, "b").key)
-    world._settle(world.clock.now())
+    settle(world)
     assert line_records(world) == ["AGED# c", "PLACE c", "WAIT# c"]
     assert slots(world) == {"SLOT#00000": "a"}
 

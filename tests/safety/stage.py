@@ -5,10 +5,12 @@ from typing import Any, Final
 
 from interlock.control import records, writing
 from interlock.control.context import Control
+from interlock.embedded.stream.dead_letters import DeadLetters
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey
 from interlock.model.run import Run
 from interlock.simulation.scenario import inline_scenario
+from interlock.simulation.world import World
 from tests.safety.faults import FaultPlan, FaultyWorld
 
 KEY: Final = RunKey("orders", "stream", "2026-03-05")
@@ -49,7 +51,9 @@ def staged(
         jobs={"orders": jobs or [{"after": "10m", "result": "success"}]},
         steps=[ready] if steps is None else steps,
     )
-    return FaultyWorld(scenario, plan).finish()
+    world = FaultyWorld(scenario, plan).finish()
+    nothing_was_given_up(world)
+    return world
 
 
 def control_of(world: FaultyWorld) -> Control:
@@ -72,6 +76,12 @@ def write(world: FaultyWorld, sensor: str, **data: Any) -> None:
 def settle(world: FaultyWorld) -> None:
     """Everything that follows at this instant."""
     world._settle(world.clock.now())
+    nothing_was_given_up(world)
+
+
+def nothing_was_given_up(world: World) -> None:
+    """A change or timer whose receiver fails becomes a dead letter, and the rest goes on: a test would not notice."""
+    assert DeadLetters(world.database).list() == []
 
 
 def later(world: FaultyWorld, **delta: float) -> None:
@@ -81,6 +91,7 @@ def later(world: FaultyWorld, **delta: float) -> None:
         world.clock.move_to(following)
         world._instant([])
     world.clock.move_to(until)
+    nothing_was_given_up(world)
 
 
 def count_events(world: FaultyWorld, type_: EventType, key: RunKey | None = None) -> int:
