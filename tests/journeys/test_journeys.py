@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import pytest
 import yaml
@@ -22,9 +22,10 @@ from interlock.model import keys
 from interlock.model.events import CATALOGUE, Event, EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import FinalReason, Run, RunStatus, Source
-from interlock.simulation.play import Played, play, play_file
+from interlock.simulation.play import play, play_file
 from interlock.simulation.scenario import Scenario, load_scenario
-from interlock.simulation.world import SimulatedCrash, World
+from interlock.simulation.world import Line, SimulatedCrash, World
+from tests.safety.invariants import violations
 
 HERE: Final = Path(__file__).parent
 MEDALLION: Final = HERE.parent.parent / "examples" / "medallion" / "scenario.yaml"
@@ -38,6 +39,8 @@ TOPICS: Final = (
 # same. The dice meet every pair of neighbouring commits; a strict rhythm shorter than these could strike the restarted
 # controller at the same place forever.
 RHYTHMS: Final = ["before every 7th", "after every 13th", "before 1 in 3", "after 1 in 3"]
+# Each journey meets a crash before its commits and one after them; `make test-all` plays all four.
+USUAL: Final = (RHYTHMS[1:3], [RHYTHMS[0], RHYTHMS[3]])
 # A day of hours or a month of days repeats itself: two rhythms are enough, and a crash at each third commit is slow.
 LONG: Final = frozenset({"cascade-all-hours", "cascade-held-by-a-missing-hour", "cron-a-month-of-days", "medallion"})
 # A refused start that a crash made again counts as one of its tries, so the run is further on at the instant at which
@@ -58,9 +61,41 @@ def scenario_of(path: Path) -> Scenario:
     return load_scenario(path)
 
 
+class Journey(NamedTuple):
+    """What is left of a journey that nothing disturbed."""
+
+    failures: list[str]
+    lines: list[Line]
+    outcome: Outcome
+    runs: list[Run]
+    visited: frozenset[str]
+    violations: list[str]
+
+    @property
+    def events(self) -> list[Event]:
+        return [line for line in self.lines if isinstance(line, Event)]
+
+
 @lru_cache(maxsize=len(FILES))
+def journey(path: Path) -> Journey:
+    """Played once for all tests that ask what it leads to; its world is not kept."""
+    visited: set[str] = set()
+    watched = partial(SqliteExecutions, on_enter=lambda _name, state, _at: visited.add(state))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_module, "SqliteExecutions", watched)
+        played = play(scenario_of(path))
+    return Journey(
+        failures=[failure.message for failure in played.failures],
+        lines=list(played.lines),
+        outcome=outcome(played.world),
+        runs=list(runs_of(played.world)),
+        visited=frozenset(visited),
+        violations=violations(played.world),
+    )
+
+
 def undisturbed(path: Path) -> Outcome:
-    return outcome(play(scenario_of(path)).world)
+    return journey(path).outcome
 
 
 def runs_of(world: World) -> Iterator[Run]:
@@ -102,28 +137,28 @@ class Crashes:
 
 @pytest.mark.parametrize("path", FILES, ids=named)
 def test_a_journey_comes_out_as_it_says_and_the_same_when_played_again(path: Path) -> None:
-    first = play_file(path)
+    first = journey(path)
     again = play_file(path)
 
-    assert [failure.message for failure in first.failures] == []
+    assert first.failures == []
     assert again.lines == first.lines
     # A pattern may name the fields of the catalogue, and no others: so they must all be there.
-    unlisted = {(one.type, field) for one in first.world.events for field in one.detail} - {
+    unlisted = {(one.type, field) for one in first.events for field in one.detail} - {
         (type_, field) for type_, entry in CATALOGUE.items() for field in entry.fields
     }
     assert unlisted == set()
 
 
-@pytest.mark.parametrize(
-    ("path", "rhythm"),
-    [
-        (path, rhythm)
-        for path in FILES
-        if named(path) not in SEEN_IN_MID_FLIGHT
-        for rhythm in RHYTHMS[: 2 if named(path) in LONG else None]
-    ],
-    ids=lambda value: named(value) if isinstance(value, Path) else value,
-)
+def crashing() -> Iterator[object]:
+    """Each journey with each rhythm that it is to survive."""
+    for number, path in enumerate(path for path in FILES if named(path) not in SEEN_IN_MID_FLIGHT):
+        long = named(path) in LONG
+        for rhythm in RHYTHMS[: 2 if long else None]:
+            marks = () if long or rhythm in USUAL[number % 2] else pytest.mark.long
+            yield pytest.param(path, rhythm, id=f"{named(path)}-{rhythm}", marks=marks)
+
+
+@pytest.mark.parametrize(("path", "rhythm"), list(crashing()))
 def test_crashes_at_commits_change_neither_the_runs_nor_the_events(path: Path, rhythm: str) -> None:
     played = play(scenario_of(path), fault=Crashes(rhythm))
 
@@ -179,13 +214,11 @@ def states_of_the_lifecycle() -> set[str]:
     return set(lifecycle_document(dict.fromkeys(placeholders, "x") | numbers)["States"])
 
 
-def test_together_the_journeys_see_everything_that_can_happen(monkeypatch: pytest.MonkeyPatch) -> None:
-    visited: set[str] = set()
-    watched = partial(SqliteExecutions, on_enter=lambda _name, state, _at: visited.add(state))
-    monkeypatch.setattr(engine_module, "SqliteExecutions", watched)
-    journeys: list[Played] = [play(scenario_of(path)) for path in FILES]
-    events: list[Event] = [event for journey in journeys for event in journey.world.events]
-    runs: list[Run] = [run for journey in journeys for run in runs_of(journey.world)]
+def test_together_the_journeys_see_everything_that_can_happen() -> None:
+    journeys = [journey(path) for path in FILES]
+    events = [event for one in journeys for event in one.events]
+    runs = [run for one in journeys for run in one.runs]
+    visited = {state for one in journeys for state in one.visited}
 
     assert set(EventType) - {event.type for event in events} == NOT_IN_SCENARIOS
     assert states_of_the_lifecycle() - visited == STATES_NOT_IN_SCENARIOS

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from interlock.model.events import Event
 from interlock.simulation.world import World
-from tests.journeys.test_journeys import FILES, LONG, named, scenario_of
+from tests.journeys.test_journeys import FILES, LONG, journey, named, scenario_of
 
 Told = tuple[datetime, str, str, str, str]
 
@@ -19,11 +20,12 @@ class EveryTurn(World):
         self._quiet_until = None
 
 
-def reported(world: World) -> list[Told]:
-    world.play()
-    return [(one.timestamp, one.type.value, one.pipeline_id, one.date, one.message) for one in world.events]
+def reported(events: list[Event]) -> list[Told]:
+    return [(one.timestamp, one.type.value, one.pipeline_id, one.date, one.message) for one in events]
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if named(path) not in LONG], ids=named)
 def test_skipping_passes_changes_nothing(path: Path) -> None:
-    assert reported(World(scenario_of(path))) == reported(EveryTurn(scenario_of(path)))
+    world = EveryTurn(scenario_of(path))
+    world.play()
+    assert reported(journey(path).events) == reported(world.events)
