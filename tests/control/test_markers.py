@@ -1,6 +1,6 @@
 """Cascade markers: every pipeline that runs after another hears of its completion, however many there are."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -11,9 +11,10 @@ from interlock.model import keys
 from interlock.model.events import EventType
 from interlock.model.keys import RunKey, Table
 from interlock.model.run import FinalReason, Marker, Run, RunStatus, Source
+from interlock.ports.clock import Clock
 from interlock.ports.store import Change, Delete, Put
 from interlock.simulation.scenario import inline_scenario
-from interlock.simulation.world import Fault, SimulatedCrash, World
+from interlock.simulation.world import SimulatedCrash, World
 
 MANY: Final = 250
 SILVER: Final[dict[str, Any]] = {
@@ -23,6 +24,7 @@ SILVER: Final[dict[str, Any]] = {
     "job": {"type": "glue", "config": {"jobName": "etl"}, "maxManualReruns": 3},
 }
 SILVER_RUN: Final = RunKey("silver", "cron", "2026-03-02")
+COMPLETES: Final = datetime(2026, 3, 2, 8, 1, tzinfo=UTC)
 
 
 def gold(name: str = "gold", **parts: Any) -> dict[str, Any]:
@@ -35,7 +37,9 @@ def gold(name: str = "gold", **parts: Any) -> dict[str, Any]:
     return document | parts
 
 
-def played(*pipelines: dict[str, Any], until: str = "2026-03-02T08:30:00Z", fault: Fault | None = None) -> World:
+def played(
+    *pipelines: dict[str, Any], until: str = "2026-03-02T08:30:00Z", fault: "CrashesFrom | None" = None
+) -> World:
     """Silver completes at 08:01."""
     scenario = inline_scenario(
         start="2026-03-02T07:55:00Z",
@@ -44,6 +48,8 @@ def played(*pipelines: dict[str, Any], until: str = "2026-03-02T08:30:00Z", faul
         steps=[{"at": "+1m", "sensor": "silver/export", "data": {"rows": 1}}],
     )
     world = World(scenario, fault=fault)
+    if fault is not None:
+        fault.clock = world.clock
     world.play()
     return world
 
@@ -63,17 +69,20 @@ def statuses(world: World, pipelines: list[str]) -> set[tuple[RunStatus, int] | 
 
 
 class CrashesFrom:
-    """Every n-th commit from the completion of silver on is a crash: before it, or just after."""
+    """From the completion of silver on commits are crashes, before them or just after: each one once while the markers
+    are written, then every 25th."""
 
-    def __init__(self, point: str, every: int) -> None:
+    _EACH: Final = 20
+
+    def __init__(self, point: str) -> None:
+        self.clock: Clock | None = None
         self._point = point
-        self._every = every
         self._commits = 0
 
     def __call__(self, point: str) -> None:
-        if point == self._point:
+        if point == self._point and self.clock is not None and self.clock.now() >= COMPLETES:
             self._commits += 1
-            if self._commits % self._every == 0:
+            if self._commits % (2 if self._commits <= self._EACH else 25) == 0:
                 raise SimulatedCrash
 
 
@@ -85,7 +94,7 @@ def test_two_hundred_and_fifty_downstreams_all_get_their_marker_and_run() -> Non
 
 @pytest.mark.parametrize("point", [BEFORE_COMMIT, AFTER_COMMIT])
 def test_a_crash_between_any_two_batches_leaves_nobody_out(point: str) -> None:
-    world = played(*(gold(name) for name in names(MANY)), fault=CrashesFrom(point, 5))
+    world = played(*(gold(name) for name in names(MANY)), fault=CrashesFrom(point))
     assert world.crashes > 50
     assert statuses(world, names(MANY)) == {(RunStatus.COMPLETED, 1)}
     assert world.dead_letters() == 0
