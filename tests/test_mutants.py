@@ -95,33 +95,40 @@ def test_the_tests_that_are_named_exist() -> None:
 
 
 FILE: Final = "src/interlock/decide/masking.py"
+ITS_OWN: Final = "tests/decide/test_masking.py"
+ANOTHER: Final = "tests/decide/test_early_ends.py"  # a short one, which does not import the file
 
 
-def test_a_mutant_is_killed_by_a_test_that_notices_and_survives_another(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def workshop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
+    return Workshop(tmp_path_factory.mktemp("w") / "a")
+
+
+def test_a_mutant_is_killed_by_a_test_that_notices_and_survives_another(workshop: Workshop) -> None:
     source = (ROOT / FILE).read_text(encoding="utf-8")
     broken = Mutant(FILE, 1, "dropped everything", 0, len(source), "")
-    workshop = Workshop(tmp_path / "a")
 
     def verdict(test: str) -> tuple[str, str]:
         outcome = workshop.judge(broken, Covering((test,), {}, {FILE: frozenset({1})}), 60)
         return outcome.verdict, outcome.by.split("::")[0]
 
-    assert verdict("tests/decide/test_masking.py") == ("killed", "ERROR tests/decide/test_masking.py")
-    assert verdict("tests/decide/test_cron.py") == ("survived", "")
-    assert (tmp_path / "a" / FILE).read_text(encoding="utf-8") == source
+    assert verdict(ITS_OWN) == ("killed", f"ERROR {ITS_OWN}")
+    assert verdict(ANOTHER) == ("survived", "")
+    assert (workshop.source.parent / FILE).read_text(encoding="utf-8") == source
 
 
-def test_a_mutant_that_no_test_runs_survives_at_once_and_a_test_by_a_lost_name_is_not_a_kill(tmp_path: Path) -> None:
-    workshop = Workshop(tmp_path / "a")
+def test_a_mutant_that_no_test_runs_survives_at_once_and_a_test_by_a_lost_name_is_not_a_kill(
+    workshop: Workshop,
+) -> None:
     harmless = Mutant(FILE, 1, "nothing", 0, 0, "")
     outcome = workshop.judge(harmless, Covering(("tests/decide",), {}, {}), 60)
     assert (outcome.verdict, outcome.by) == ("survived", "no test runs this line")
-    renamed = Covering((), {FILE: {1: frozenset({"tests/decide/test_masking.py::test_of_old"})}}, {})
+    renamed = Covering((), {FILE: {1: frozenset({f"{ITS_OWN}::test_of_old"})}}, {})
     assert workshop.judge(harmless, renamed, 60).verdict == "survived"
 
 
 def test_the_tests_of_a_line_are_those_that_run_it(tmp_path: Path) -> None:
-    tests = ("tests/decide/test_cron.py", "tests/decide/test_masking.py")
+    tests = (ANOTHER, ITS_OWN)
     covering = measured(tests, "src/interlock/decide", tmp_path, ROOT, ROOT / "src")
     assert isinstance(covering, Covering), covering
     source = (ROOT / FILE).read_text(encoding="utf-8")
@@ -129,7 +136,7 @@ def test_the_tests_of_a_line_are_those_that_run_it(tmp_path: Path) -> None:
     inside = next(line for line, text in enumerate(lines, start=1) if "self._" in text)
     found = covering.of(FILE, [inside])
     assert found
-    assert {test.split("::")[0] for test in found} == {"tests/decide/test_masking.py"}
+    assert {test.split("::")[0] for test in found} == {ITS_OWN}
     imports = next(line for line, text in enumerate(lines, start=1) if text.startswith("import "))
     assert covering.of(FILE, [imports]) == tests, "an import is everybody's"
     assert set(found) <= set(covering.seconds)
