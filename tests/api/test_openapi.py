@@ -94,7 +94,10 @@ def described(base: str) -> Any:
 # The stream never ends by itself: it has tests of its own.
 @pytest.mark.parametrize("route", [one for one in ROUTES if one != STREAM], ids=lambda route: f"{route[0]} {route[1]}")
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.value)
-def test_every_answer_is_documented(described: Any, base: str, route: tuple[str, str], mode: Any) -> None:
+@pytest.mark.parametrize("examples", [8, pytest.param(20, marks=pytest.mark.long)])
+def test_every_answer_is_documented(
+    described: Any, base: str, route: tuple[str, str], mode: Any, examples: int
+) -> None:
     method, path = route
     operation = described[path][method]
     if mode is schemathesis.GenerationMode.NEGATIVE and not (
@@ -104,7 +107,7 @@ def test_every_answer_is_documented(described: Any, base: str, route: tuple[str,
 
     @given(case=operation.as_strategy(generation_mode=mode))
     @settings(
-        max_examples=20,
+        max_examples=examples,
         deadline=None,
         derandomize=True,
         phases=[Phase.explicit, Phase.generate],

@@ -20,7 +20,8 @@ from tests.safety.replay import as_text, replay
 from tests.safety.strategies import fault_plans, scenarios
 
 _ASKED: Final = os.environ.get("SAFETY_EXAMPLES")
-_EXAMPLES: Final = int(_ASKED or "65")
+_EXAMPLES: Final = int(_ASKED or "25")
+_MANY: Final = 65
 _ALIKE: Final = _ASKED is None
 _LARGE: Final = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example)
 # Outside the tree: a test run leaves nothing in it.
@@ -48,6 +49,22 @@ def test_nothing_is_violated_when_nothing_goes_wrong(fields: dict[str, Any]) -> 
 @settings(max_examples=_EXAMPLES, derandomize=_ALIKE, suppress_health_check=_LARGE)
 @given(fields=scenarios(), plan=fault_plans())
 def test_nothing_is_violated_whatever_goes_wrong(fields: dict[str, Any], plan: FaultPlan) -> None:
+    _hold(fields, plan)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@settings(max_examples=_MANY, derandomize=True, suppress_health_check=_LARGE)
+@given(fields=scenarios())
+def test_nothing_is_violated_in_many_scenarios_when_nothing_goes_wrong(fields: dict[str, Any]) -> None:
+    _hold(fields, FaultPlan())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@settings(max_examples=_MANY, derandomize=True, suppress_health_check=_LARGE)
+@given(fields=scenarios(), plan=fault_plans())
+def test_nothing_is_violated_in_many_scenarios_whatever_goes_wrong(fields: dict[str, Any], plan: FaultPlan) -> None:
     _hold(fields, plan)
 
 
