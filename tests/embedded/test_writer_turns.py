@@ -94,3 +94,25 @@ def test_the_fibers_go_on_under_callers_that_never_pause(callers: int) -> None:
     between = [later - before for before, later in itertools.pairwise(at_commit[:COMMITS])]
     assert between == [least] * (COMMITS - 1), between
     assert steps == list(range(1_000)), "in their order, and all of them"
+
+
+def test_whoever_called_before_the_end_is_answered_also_beyond_a_full_group() -> None:
+    def commit(group: Sequence[AnyRequest]) -> None:
+        for request in group:
+            request.settle(None, None)
+
+    held = threading.Event()
+
+    def hold() -> None:
+        held.wait(30)
+
+    thread = WriterThread(commit, lambda: None, lambda _: None, Loops())
+    thread.spawn(hold)
+    waiting = [thread.submit(lambda _: None) for _ in range(1_200)]
+    closing = threading.Thread(target=thread.close)
+    closing.start()
+    while not thread._closed:
+        threading.Event().wait(0.001)
+    held.set()
+    closing.join(30)
+    assert [future.done() for future in waiting] == [True] * 1_200

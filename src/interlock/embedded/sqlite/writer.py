@@ -297,8 +297,11 @@ class WriterThread:
                     return _NOTHING_THERE
                 self.refresh()
                 item = self._queue.get()
-            # The request of a mark is there before it, and may have been taken already. Behind the closing mark there
-            # is no other.
+            # Who could not be taken into a full group comes before the end: nobody calls any more behind its mark.
+            if item is None and self._called:
+                self._queue.put(None)
+                return _NOTHING_THERE
+            # The request of a mark is there before it, and may have been taken already.
             if item is not _CALLED:
                 return item
 
